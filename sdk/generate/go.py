@@ -103,6 +103,8 @@ class Writer:
     def field_type(self, field: core.Field, is_input: bool) -> str:
         """The type of a field, which may be absent or null."""
         kind = self.type(field.type, is_input)
+        if is_input and field.type.nullable and not field.required:
+            return f"*Nullable[{kind}]"
         has_nil = field.type.kind in ("list", "map", "any")
         is_object = field.type.kind == "ref" and isinstance(self.api.schemas[field.type.name], core.Object)
         needs_nil = field.type.nullable or (not field.required and (is_object or field.type.kind == "time"))

@@ -128,7 +128,7 @@ class Writer:
             return open_enum(schema.name, schema.about, [(value, f"`{value}`.") for value in schema.values])
         if isinstance(schema, core.Union):
             return self.union(schema)
-        lines = "".join(self.declaration(field) for field in schema.fields)
+        lines = "".join(self.declaration(field, schema.is_input) for field in schema.fields)
         required = [field for field in schema.fields if field.required]
         default = "Default, " if schema.is_input and not required else ""
         text = (
@@ -137,9 +137,10 @@ class Writer:
         )
         return f"{text}\n{self.methods_of_input(schema)}" if schema.is_input else text
 
-    def declaration(self, field: core.Field) -> str:
-        """A field of a struct."""
+    def declaration(self, field: core.Field, is_input: bool = False) -> str:
+        """A field of a struct. What a client may leave as it is or clear has an option for each."""
         kind = self.type(field.type)
+        kind = f"Option<{kind}>" if is_input and self.is_clearable(field) else kind
         attribute = ""
         if not field.required and field.type.kind == "boolean" and not field.type.nullable:
             attribute = "    #[serde(default)]\n"
@@ -158,15 +159,27 @@ class Writer:
             return f"impl IntoIterator<Item = {self.type(type_.item)}>", "{}.into_iter().collect()"
         return ("impl Into<String>", "{}.into()") if kind == "String" else (kind, "{}")
 
+    def is_clearable(self, field: core.Field) -> bool:
+        """Whether null is something else than leaving the field out."""
+        return field.type.nullable and not field.required
+
     def setter(self, field: core.Field, is_optional: bool) -> str:
-        """A method that sets a field."""
+        """A method that sets a field, and one that clears it."""
         name, (kind, keeps) = field_name(field.name), self.taken(field.type)
         value = keeps.format(name)
         value = f"Some({value})" if is_optional else value
-        return (
+        value = f"Some({value})" if self.is_clearable(field) else value
+        text = (
             f"{comment(self.about(field), '    ')}    #[must_use]\n"
             f"    pub fn {name}(mut self, {name}: {kind}) -> Self {{\n        self.{name} = {value};\n        self\n    }}\n"
         )
+        if self.is_clearable(field):
+            text += (
+                f"\n    /// Sends null for `{field.name}`.\n    #[must_use]\n"
+                f"    pub fn clear_{core.snake(field.name)}(mut self) -> Self {{\n"
+                f"        self.{name} = Some(None);\n        self\n    }}\n"
+            )
+        return text
 
     def methods_of_input(self, schema: core.Object) -> str:
         """A constructor of the required fields, and a method for each other one."""

@@ -320,6 +320,21 @@ func TestParametersAreWrittenAsTheServiceReadsThem(t *testing.T) {
 	}
 }
 
+func TestAFieldIsLeftAloneClearedOrSet(t *testing.T) {
+	for want, body := range map[string]UpdateWebhook{
+		`{}`:                   {},
+		`{"description":null}`: {Description: Null[string]()},
+		`{"description":"a"}`:  {Description: Value("a")},
+		`{"filters":{},"headers":{"A":null}}`: {
+			Filters: &WebhookFilters{}, Headers: map[string]*string{"A": nil},
+		},
+	} {
+		if written, err := json.Marshal(body); err != nil || string(written) != want {
+			t.Error(string(written), want, err)
+		}
+	}
+}
+
 func TestAnIteratorReadsAllPages(t *testing.T) {
 	service := newService(t,
 		ok(`{"data":[{"id":"th_1"},{"id":"th_2"}],"has_more":true,"next_cursor":"one"}`),

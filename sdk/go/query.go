@@ -1,6 +1,7 @@
 package tradethesis
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/url"
 	"strconv"
@@ -11,8 +12,17 @@ import (
 // timeFormat is that of the service: UTC with milliseconds.
 const timeFormat = "2006-01-02T15:04:05.000Z"
 
-// Ptr returns a pointer to a value, for fields that may be absent.
-func Ptr[T any](value T) *T { return &value }
+// Nullable is a value or null. A nil pointer to it leaves a field as it is.
+type Nullable[T any] struct{ value *T }
+
+// Value sets a field to a value.
+func Value[T any](value T) *Nullable[T] { return &Nullable[T]{&value} }
+
+// Null clears a field.
+func Null[T any]() *Nullable[T] { return &Nullable[T]{} }
+
+// MarshalJSON writes the value or null.
+func (n Nullable[T]) MarshalJSON() ([]byte, error) { return json.Marshal(n.value) }
 
 // These add a parameter to a query, unless its value is zero.
 

@@ -133,15 +133,15 @@ type CreateAlert struct {
 	// Which count of the token it watches
 	Metric AlertMetric `json:"metric"`
 	// Fire above this value; give either this or `below`
-	Above *float64 `json:"above,omitempty"`
+	Above *Nullable[float64] `json:"above,omitempty"`
 	// Fire below this value
-	Below *float64 `json:"below,omitempty"`
+	Below *Nullable[float64] `json:"below,omitempty"`
 	// Fire once the threshold was crossed for this long, such as `5m`, up to `7d`; at once unless given
 	For string `json:"for,omitempty"`
 	// Go on firing for this long after the recovery; not at all unless given
 	KeepFiringFor string `json:"keep_firing_for,omitempty"`
 	// Resolve at this value, which must not be beyond the threshold; the threshold unless given
-	Recover *float64 `json:"recover,omitempty"`
+	Recover *Nullable[float64] `json:"recover,omitempty"`
 }
 
 // CreateTestThesis: Fields of `createTestThesis`.
@@ -161,7 +161,7 @@ type CreateWebhook struct {
 	// Types to deliver
 	Events []EventType `json:"events"`
 	// For people
-	Description *string `json:"description,omitempty"`
+	Description *Nullable[string] `json:"description,omitempty"`
 	// What an event must match besides; nothing when absent
 	Filters *WebhookFilters `json:"filters,omitempty"`
 	// Headers to send with each attempt, at most 10 with 4 KiB together; their values are never shown again
@@ -965,9 +965,9 @@ type TokenThesisVelocityData struct {
 // UpdateAlert: Fields of `updateAlert`.
 type UpdateAlert struct {
 	// Fire above this value; give either this or `below`
-	Above *float64 `json:"above,omitempty"`
+	Above *Nullable[float64] `json:"above,omitempty"`
 	// Fire below this value
-	Below *float64 `json:"below,omitempty"`
+	Below *Nullable[float64] `json:"below,omitempty"`
 	// Fire once the threshold was crossed for this long, such as `5m`, up to `7d`; at once unless given
 	For string `json:"for,omitempty"`
 	// Go on firing for this long after the recovery; not at all unless given
@@ -975,13 +975,13 @@ type UpdateAlert struct {
 	// For people
 	Name string `json:"name,omitempty"`
 	// Resolve at this value, which must not be beyond the threshold; the threshold unless given
-	Recover *float64 `json:"recover,omitempty"`
+	Recover *Nullable[float64] `json:"recover,omitempty"`
 }
 
 // UpdateWebhook: Fields of `updateWebhook`.
 type UpdateWebhook struct {
 	// For people; null clears it
-	Description *string `json:"description,omitempty"`
+	Description *Nullable[string] `json:"description,omitempty"`
 	// Types to deliver
 	Events []EventType `json:"events,omitempty"`
 	// All filters anew; `{}` clears them

@@ -59,10 +59,11 @@ fn word(invalid: &Invalid) -> &'static str {
     }
 }
 
-/// Checks the JSON of a receipt or a statement without network access. `trusted` are keys of the service that you got
-/// from elsewhere, such as those of [`Client::list_log_keys`](crate::Client::list_log_keys) when you first met it. Without
-/// any, the document's own keys count, and [`VerifiedDocument::is_trusted`] is false. Each of `witnesses` must have
-/// cosigned.
+/// Checks the JSON of a receipt or a statement without network access.
+///
+/// `trusted` are keys of the service that you got from elsewhere, such as those of
+/// [`Client::list_log_keys`](crate::Client::list_log_keys) when you first met it. Without any, the document's own keys
+/// count, and [`VerifiedDocument::is_trusted`] is false. Each of `witnesses` must have cosigned.
 ///
 /// # Errors
 /// Fails with the first fault.

@@ -77,7 +77,8 @@ mod tests {
 
     #[test]
     fn frames_are_read_from_pieces_of_any_size() {
-        let text = ": ping\n\nid: c1\nevent: a\ndata: {\"a\":\"ä\"}\ndata:  b\nretry: 12\n\nretry: x\r\nid: c2\r\n\r\nevent: cut";
+        let text = ": ping\n\nid: c1\nevent: a\ndata: {\"a\":\"ä\"}\ndata:  b\nretry: 12\n\nretry: x\r\nid: c2\r\n\r\n\
+                    event: cut";
         for size in 1..text.len() {
             let mut frames = Frames::default();
             for piece in text.as_bytes().chunks(size) {

@@ -49,8 +49,8 @@ impl std::fmt::Debug for WebhookVerifier {
 }
 
 impl WebhookVerifier {
-    /// Takes the secrets (`whsec_…`) or the public keys (`whpk_…`) of a webhook. Give the old and the new secret during a
-    /// rotation, or the secrets of several webhooks that share an endpoint.
+    /// Takes the secrets (`whsec_…`) or the public keys (`whpk_…`) of a webhook. Give the old and the new secret during
+    /// a rotation, or the secrets of several webhooks that share an endpoint.
     ///
     /// # Errors
     /// Fails if a key has another form, or there is none.

@@ -152,10 +152,10 @@ pub struct CreateAlert {
     pub metric: AlertMetric,
     /// Fire above this value; give either this or `below`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub above: Option<f64>,
+    pub above: Option<Option<f64>>,
     /// Fire below this value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub below: Option<f64>,
+    pub below: Option<Option<f64>>,
     /// Fire once the threshold was crossed for this long, such as `5m`, up to `7d`; at once unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r#for: Option<String>,
@@ -164,7 +164,7 @@ pub struct CreateAlert {
     pub keep_firing_for: Option<String>,
     /// Resolve at this value, which must not be beyond the threshold; the threshold unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recover: Option<f64>,
+    pub recover: Option<Option<f64>>,
 }
 
 impl CreateAlert {
@@ -177,14 +177,28 @@ impl CreateAlert {
     /// Fire above this value; give either this or `below`.
     #[must_use]
     pub fn above(mut self, above: f64) -> Self {
-        self.above = Some(above);
+        self.above = Some(Some(above));
+        self
+    }
+
+    /// Sends null for `above`.
+    #[must_use]
+    pub fn clear_above(mut self) -> Self {
+        self.above = Some(None);
         self
     }
 
     /// Fire below this value.
     #[must_use]
     pub fn below(mut self, below: f64) -> Self {
-        self.below = Some(below);
+        self.below = Some(Some(below));
+        self
+    }
+
+    /// Sends null for `below`.
+    #[must_use]
+    pub fn clear_below(mut self) -> Self {
+        self.below = Some(None);
         self
     }
 
@@ -205,7 +219,14 @@ impl CreateAlert {
     /// Resolve at this value, which must not be beyond the threshold; the threshold unless given.
     #[must_use]
     pub fn recover(mut self, recover: f64) -> Self {
-        self.recover = Some(recover);
+        self.recover = Some(Some(recover));
+        self
+    }
+
+    /// Sends null for `recover`.
+    #[must_use]
+    pub fn clear_recover(mut self) -> Self {
+        self.recover = Some(None);
         self
     }
 }
@@ -240,7 +261,7 @@ pub struct CreateWebhook {
     pub events: Vec<EventType>,
     /// For people.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
+    pub description: Option<Option<String>>,
     /// What an event must match besides; nothing when absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filters: Option<WebhookFilters>,
@@ -262,7 +283,14 @@ impl CreateWebhook {
     /// For people.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
+        self.description = Some(Some(description.into()));
+        self
+    }
+
+    /// Sends null for `description`.
+    #[must_use]
+    pub fn clear_description(mut self) -> Self {
+        self.description = Some(None);
         self
     }
 
@@ -1332,10 +1360,10 @@ pub struct TokenThesisVelocityData {
 pub struct UpdateAlert {
     /// Fire above this value; give either this or `below`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub above: Option<f64>,
+    pub above: Option<Option<f64>>,
     /// Fire below this value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub below: Option<f64>,
+    pub below: Option<Option<f64>>,
     /// Fire once the threshold was crossed for this long, such as `5m`, up to `7d`; at once unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub r#for: Option<String>,
@@ -1347,21 +1375,35 @@ pub struct UpdateAlert {
     pub name: Option<String>,
     /// Resolve at this value, which must not be beyond the threshold; the threshold unless given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub recover: Option<f64>,
+    pub recover: Option<Option<f64>>,
 }
 
 impl UpdateAlert {
     /// Fire above this value; give either this or `below`.
     #[must_use]
     pub fn above(mut self, above: f64) -> Self {
-        self.above = Some(above);
+        self.above = Some(Some(above));
+        self
+    }
+
+    /// Sends null for `above`.
+    #[must_use]
+    pub fn clear_above(mut self) -> Self {
+        self.above = Some(None);
         self
     }
 
     /// Fire below this value.
     #[must_use]
     pub fn below(mut self, below: f64) -> Self {
-        self.below = Some(below);
+        self.below = Some(Some(below));
+        self
+    }
+
+    /// Sends null for `below`.
+    #[must_use]
+    pub fn clear_below(mut self) -> Self {
+        self.below = Some(None);
         self
     }
 
@@ -1389,7 +1431,14 @@ impl UpdateAlert {
     /// Resolve at this value, which must not be beyond the threshold; the threshold unless given.
     #[must_use]
     pub fn recover(mut self, recover: f64) -> Self {
-        self.recover = Some(recover);
+        self.recover = Some(Some(recover));
+        self
+    }
+
+    /// Sends null for `recover`.
+    #[must_use]
+    pub fn clear_recover(mut self) -> Self {
+        self.recover = Some(None);
         self
     }
 }
@@ -1400,7 +1449,7 @@ impl UpdateAlert {
 pub struct UpdateWebhook {
     /// For people; null clears it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub description: Option<String>,
+    pub description: Option<Option<String>>,
     /// Types to deliver.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<EventType>>,
@@ -1425,7 +1474,14 @@ impl UpdateWebhook {
     /// For people; null clears it.
     #[must_use]
     pub fn description(mut self, description: impl Into<String>) -> Self {
-        self.description = Some(description.into());
+        self.description = Some(Some(description.into()));
+        self
+    }
+
+    /// Sends null for `description`.
+    #[must_use]
+    pub fn clear_description(mut self) -> Self {
+        self.description = Some(None);
         self
     }
 

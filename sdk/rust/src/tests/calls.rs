@@ -7,7 +7,7 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use super::{Service, answer, first_line, header, ok, refused};
 use crate::{
     Client, CreateWebhook, Error, ErrorCode, ErrorType, Event, EventData, EventType, ListEventsParams,
-    ListThesesParams, SearchParams, Thesis,
+    ListThesesParams, SearchParams, Thesis, UpdateWebhook, WebhookFilters,
 };
 
 const EMPTY_PAGE: &str = r#"{"data":[],"has_more":false,"next_cursor":null}"#;
@@ -171,6 +171,22 @@ async fn parameters_are_written_as_the_service_reads_them() {
          &created_after=2026-01-31T12%3A00%3A00.005Z&limit=5 HTTP/1.1"
     );
     assert_eq!(first_line(&requests[1]), "GET /v1/search?q=to+the+moon HTTP/1.1");
+}
+
+#[test]
+fn a_field_is_left_alone_cleared_or_set() {
+    let headers = [("A".to_owned(), None)].into();
+    for (body, json) in [
+        (UpdateWebhook::default(), "{}"),
+        (UpdateWebhook::default().clear_description(), r#"{"description":null}"#),
+        (UpdateWebhook::default().description("a"), r#"{"description":"a"}"#),
+        (
+            UpdateWebhook::default().filters(WebhookFilters::default()).headers(headers),
+            r#"{"filters":{},"headers":{"A":null}}"#,
+        ),
+    ] {
+        assert_eq!(serde_json::to_string(&body).unwrap(), json);
+    }
 }
 
 #[tokio::test]
