@@ -316,9 +316,10 @@ class Reader:
             elif "discriminator" in described:
                 tags = described["discriminator"]
                 variants = {tag: last(one) for tag, one in tags["mapping"].items()}
-                self.schemas[name] = Union(name, described["description"], tags["propertyName"], variants)
+                union = Union(name, described["description"], tags["propertyName"], variants)
+                self.schemas[name] = union
                 shared = self.shared([self.reach(variant) for variant in variants.values()])
-                self.schemas[name] = dataclasses.replace(self.schemas[name], shared=shared)
+                self.schemas[name] = dataclasses.replace(union, shared=shared)
             else:
                 is_input = described.get("additionalProperties") is False
                 self.schemas[name] = Object(name, described["description"], (), is_input)

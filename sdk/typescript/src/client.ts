@@ -1,0 +1,4 @@
+import { Operations } from "./operations.js";
+
+/** Calls the API. */
+export class Client extends Operations {}

@@ -1,0 +1,54 @@
+// Receipts: the vectors of `docs/receipts`.
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { test } from "node:test";
+import { canonical } from "../src/canonical.js";
+import { type Receipt, ReceiptError, verifyReceipt } from "../src/index.js";
+
+interface Vectors {
+  keys: Record<string, string>;
+  canonical: { value: unknown; json: string }[];
+  documents: { file: string; trusted: string[]; witnesses: string[]; wrong: string | null }[];
+}
+
+// This file is in built/test/ when it runs.
+const FOLDER = new URL("../../../../docs/receipts/", import.meta.url);
+const textOf = (file: string): string => readFileSync(new URL(file, FOLDER), "utf8");
+const VECTORS = JSON.parse(textOf("vectors.json")) as Vectors;
+
+test("every vector has its verdict", async () => {
+  const kinds = new Set<string>();
+  for (const { file, wrong, ...given } of VECTORS.documents) {
+    const verifying = verifyReceipt(textOf(file), given);
+    if (wrong !== null) {
+      await assert.rejects(verifying, (error) => {
+        assert(error instanceof ReceiptError, file);
+        assert.equal(error.reason, wrong, `${file}: ${error.message}`);
+        return true;
+      });
+      continue;
+    }
+    const verified = await verifying;
+    kinds.add(verified.kind);
+    assert.equal(verified.isTrusted, given.trusted.length > 0);
+    assert.equal(verified.witnesses.length, given.witnesses.length);
+  }
+  assert.deepEqual([...kinds].sort(), ["file", "statement", "thesis"]);
+});
+
+test("JSON has its canonical form", () => {
+  for (const { value, json } of VECTORS.canonical) assert.equal(canonical(value), json);
+});
+
+test("it takes a response of the API", async () => {
+  const receipt = JSON.parse(textOf("valid/more-fields.json")) as Receipt;
+  const trusted = Object.values(VECTORS.keys).slice(0, 1);
+  assert.equal((await verifyReceipt(receipt, { trusted })).isTrusted, true);
+});
+
+test("what is no receipt is unreadable", async () => {
+  for (const text of ["[".repeat(1000), "[]", "null", '{"object": ["receipt"]}', "1".repeat(1 << 21)]) {
+    const isUnreadable = (error: unknown): boolean => error instanceof ReceiptError && error.reason === "unreadable";
+    await assert.rejects(verifyReceipt(text), isUnreadable);
+  }
+});
