@@ -35,6 +35,9 @@ def environment(service, folder, program_folder):
         "PROTO": str(HERE.parents[1] / "proto"),
         # Lines appear at once, as in a terminal.
         "PYTHONUNBUFFERED": "1",
+        # The SDK, as if it were installed.
+        "PYTHONPATH": str(HERE.parents[1] / "sdk/python/src"),
+        "PYTHONDONTWRITEBYTECODE": "1",
     }
 
 

@@ -10,8 +10,9 @@ import markdown_it
 RUN, SHOWN = ("sh", "python", "js", "go"), ("json", "text", "ini", "proto")
 # The second word of a block's info string, and the languages in which it means something.
 WAYS = {"keeps": ("sh",), "stream": RUN, "server": RUN}
-# Guides that need not show each language: operators use the command line, analysts Python, and curl opens no WebSocket.
-NOT_IN_EACH = ("operators", "deploy", "data", "observability", "archive", "streams-websocket")
+# Guides that need not show each language: operators use the command line, analysts Python, curl opens no WebSocket, and
+# is no SDK.
+NOT_IN_EACH = ("operators", "deploy", "data", "observability", "archive", "streams-websocket", "sdks")
 
 # Guides that lead to a first program: their maximum number of words without code.
 MAX_WORDS = {"quick-start": 800, "streams": 800, "webhooks": 800}

@@ -38,6 +38,7 @@ const GROUPS: &[PageGroup] = &[
         title: "Get started",
         links: &[
             guide!("Quick start", "quick-start", "guides/quick-start.md"),
+            guide!("SDKs", "sdks", "guides/sdks.md"),
             guide!("Keys and environments", "keys-and-environments", "guides/keys-and-environments.md"),
             guide!("Sandbox", "sandbox", "guides/sandbox.md"),
         ],

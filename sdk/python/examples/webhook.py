@@ -16,7 +16,7 @@ class Endpoint(http.server.BaseHTTPRequestHandler):
         """Takes one delivery."""
         body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
         try:
-            event = webhooks.verify(body, dict(self.headers), SECRET)
+            event = webhooks.verify(body, self.headers, SECRET)
         except webhooks.WebhookSignatureError as error:
             self.log_error("refused: %s", error)
             self.send_response(400)

@@ -10,9 +10,18 @@ import unittest
 from typing import Any
 
 import httpx
-from helpers import Script, async_client, client, refusal
+from helpers import BASE, KEY, Script, async_client, client, refusal
 
-from trade_thesis import NOT_GIVEN, ApiConnectionError, ApiError, ApiTimeoutError, Options, TradeThesisError, errors
+from trade_thesis import (
+    NOT_GIVEN,
+    ApiConnectionError,
+    ApiError,
+    ApiTimeoutError,
+    Client,
+    Options,
+    TradeThesisError,
+    errors,
+)
 from trade_thesis.types import WebhookFilters
 
 ALERTS: dict[str, Any] = {"object": "list", "data": [], "next_cursor": None, "has_more": False}
@@ -97,6 +106,17 @@ class Requests(unittest.TestCase):
         self.assertEqual((read.id, read.for_, read.above, read.token.symbol), ("al_1", "5m", 5, "$RUN"))
         self.assertEqual(read.created_at.isoformat(), "2026-01-31T12:00:00.123000+00:00")
         self.assertEqual(read.raw["later"], 1)
+
+    def test_a_client_needs_an_address(self) -> None:
+        for address in ("", "theses.example", "ftp://theses.example"):
+            with self.assertRaises(ValueError):
+                Client(address, KEY)
+
+    def test_a_key_may_come_from_a_file_with_an_end_of_line(self) -> None:
+        script = Script(httpx.Response(200, json=alert(1)))
+        with Client(BASE, f"{KEY}\n", http_client=httpx.Client(transport=httpx.MockTransport(script))) as made:
+            made.get_alert("al_1")
+        self.assertEqual(script.requests[0].headers["Authorization"], f"Bearer {KEY}")
 
     def test_it_tells_what_is_no_response_of_the_service(self) -> None:
         made, _ = client(Script(httpx.Response(200, text="<html>"), httpx.Response(200, json={})))

@@ -66,6 +66,7 @@ export abstract class Base {
    * keys of the log, and for streams with tickets.
    */
   constructor(baseUrl: string, apiKey: string | undefined, options: ClientOptions = {}) {
+    if (!/^https?:$/.test(new URL(baseUrl).protocol)) throw new TypeError(`no address of a service: ${baseUrl}`);
     this.#baseUrl = baseUrl.replace(/\/+$/, "");
     this.#headers = { Accept: "application/json, */*;q=0.5", ...userAgent() };
     if (apiKey !== undefined) this.#headers["Authorization"] = `Bearer ${apiKey}`;

@@ -176,6 +176,12 @@ test("an iterator reads pages as they are needed", async () => {
   assert.deepEqual(queries, ["?limit=2", "?limit=2&cursor=c1", "?limit=2&cursor=c2"]);
 });
 
+test("a client needs an address", () => {
+  for (const address of ["", "theses.example", "ftp://theses.example"]) {
+    assert.throws(() => new Client(address, "svc_test_key"), TypeError);
+  }
+});
+
 test("without a key there is no header", async () => {
   let headers: HeadersInit | undefined;
   const client = new Client("https://theses.example", undefined, {

@@ -34,10 +34,12 @@ class Requests:
     """The requests that a client with an address and a key sends."""
 
     def __init__(self, base_url: str, api_key: str | None, timeout: float) -> None:
+        if httpx.URL(base_url).scheme not in ("http", "https"):
+            raise ValueError(f"base_url is no address of a service: {base_url!r}")
         self.base_url = base_url.rstrip("/")
         self.headers = {"User-Agent": USER_AGENT, "Accept": "application/json, */*;q=0.5"}
         if api_key is not None:
-            self.headers["Authorization"] = f"Bearer {api_key}"
+            self.headers["Authorization"] = f"Bearer {api_key.strip()}"
         self.timeout = timeout
 
     def arguments(self, call: Call[Any], timeout: float | None) -> dict[str, Any]:

@@ -16,12 +16,20 @@ import hashlib
 import hmac
 import json
 import time
-from collections.abc import Callable, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Iterable, Mapping
+from typing import Protocol, TypeAlias
 
 from ._ed25519 import is_signed
 from ._errors import TradeThesisError
 from ._models import Event, ThinEvent, read_event
+
+
+class Headers(Protocol):
+    """The headers of a request, as every library for servers has them."""
+
+    def items(self) -> Iterable[tuple[str, str]]:
+        """Names and values."""
+
 
 TOLERANCE = 300.0
 """Seconds by which the time of a delivery may differ from the clock, so that nobody can send an old one again."""
@@ -29,7 +37,7 @@ TOLERANCE = 300.0
 WebhookEvent: TypeAlias = Event | ThinEvent
 """What a delivery has. A webhook with the payload `thin` gets the latter."""
 
-__all__ = ["TOLERANCE", "WebhookEvent", "WebhookSignatureError", "verify"]
+__all__ = ["TOLERANCE", "Headers", "WebhookEvent", "WebhookSignatureError", "verify"]
 
 
 class WebhookSignatureError(TradeThesisError):
@@ -38,7 +46,7 @@ class WebhookSignatureError(TradeThesisError):
 
 def verify(
     body: bytes | str,
-    headers: Mapping[str, str],
+    headers: Headers,
     *keys: str,
     tolerance: float = TOLERANCE,
     now: Callable[[], float] = time.time,
