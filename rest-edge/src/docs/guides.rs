@@ -38,9 +38,9 @@ const GROUPS: &[PageGroup] = &[
         title: "Get started",
         links: &[
             guide!("Quick start", "quick-start", "guides/quick-start.md"),
-            guide!("SDKs", "sdks", "guides/sdks.md"),
             guide!("Keys and environments", "keys-and-environments", "guides/keys-and-environments.md"),
             guide!("Sandbox", "sandbox", "guides/sandbox.md"),
+            guide!("SDKs", "sdks", "guides/sdks.md"),
         ],
     },
     PageGroup {

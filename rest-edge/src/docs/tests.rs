@@ -84,7 +84,7 @@ fn a_page_leads_to_its_neighbours() {
     };
     let some = |path: &str| Some(path.to_owned());
     assert_eq!(paths("/docs/quick-start"), (None, some("/docs/keys-and-environments")));
-    assert_eq!(paths("/docs/sandbox"), (some("/docs/keys-and-environments"), some("/docs/streams")));
+    assert_eq!(paths("/docs/sandbox"), (some("/docs/keys-and-environments"), some("/docs/sdks")));
     assert_eq!(paths("/docs/simulation").1, None);
     assert_eq!(paths("/docs"), (None, None));
 }

@@ -56,9 +56,14 @@ class Parsing(unittest.TestCase):
     def test_it_reads_frames_in_any_pieces(self) -> None:
         text = (
             ": ping\r\nretry: 1500\r\n\r\nid: 1\r\nevent: a\r\ndata: one\r\ndata:two \u2028é\r\n\r\n"
-            "data\ndata: x\n\nid: 2\nevent: left out\n\nid: no\0\ndata: y\r\rretry: 1s\ndata: unfinished"
+            "data\ndata: x\n\nid: 2\nevent: left out\n\nid: no\0\ndata: y\r\rretry: 1s\ndata: z\r\n\ndata: unfinished"
         )
-        expected = [("a", "one\ntwo \u2028é", "1"), ("message", "\nx", "1"), ("message", "y", "2")]
+        expected = [
+            ("a", "one\ntwo \u2028é", "1"),
+            ("message", "\nx", "1"),
+            ("message", "y", "2"),
+            ("message", "z", "2"),
+        ]
         content = text.encode()
         for size in (1, 2, 3, 7, len(content)):
             parser = Parser()

@@ -38,11 +38,12 @@ async function taken(messages: AsyncIterable<StreamMessage>): Promise<StreamMess
 test("it reads frames in any pieces", () => {
   const text =
     ": ping\r\nretry: 1500\r\n\r\nid: 1\r\nevent: a\r\ndata: one\r\ndata:two \u2028é\r\n\r\n" +
-    "data\ndata: x\n\nid: 2\nevent: left out\n\nid: no\0\ndata: y\r\rretry: 1s\ndata: unfinished";
+    "data\ndata: x\n\nid: 2\nevent: left out\n\nid: no\0\ndata: y\r\rretry: 1s\ndata: z\r\n\ndata: unfinished";
   const expected = [
     { event: "a", data: "one\ntwo \u2028é", id: "1" },
     { event: "message", data: "\nx", id: "1" },
     { event: "message", data: "y", id: "2" },
+    { event: "message", data: "z", id: "2" },
   ];
   const bytes = encoder.encode(text);
   for (const size of [1, 2, 3, 7, bytes.length]) {

@@ -13,8 +13,6 @@ class Frame:
     data: str
     id: str
     """The id of this frame, or of the last one that had one."""
-    retry: int | None
-    """Milliseconds to wait before the stream is opened again, if a line since the last frame names them."""
 
 
 class Parser:
@@ -22,6 +20,7 @@ class Parser:
 
     def __init__(self) -> None:
         self.retry: int | None = None
+        """Milliseconds to wait before the stream is opened again, if a line named them."""
         self._line = bytearray()
         self._ends_with_return = False
         self._id = ""
@@ -36,6 +35,7 @@ class Parser:
         # A return and a newline are one end of a line, even if they come in two pieces.
         if self._ends_with_return and piece.startswith(b"\n"):
             piece = piece[1:]
+            self._ends_with_return = False
         if piece:
             self._ends_with_return = piece.endswith(b"\r")
         self._line += piece.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
@@ -59,6 +59,6 @@ class Parser:
         return None
 
     def _end(self) -> Frame | None:
-        frame = Frame(self._event or "message", "\n".join(self._data), self._id, self.retry) if self._data else None
+        frame = Frame(self._event or "message", "\n".join(self._data), self._id) if self._data else None
         self._clear()
         return frame
