@@ -46,7 +46,9 @@ def sentence(text: str) -> str:
 
 def open_enum(name: str, about: str, rows: list[tuple[str, str]]) -> str:
     """An enum of texts, each with a description."""
-    variants = "".join(f'{comment(described, "    ")}    {core.pascal(value)} = "{value}",\n' for value, described in rows)
+    variants = "".join(
+        f'{comment(described, "    ")}    {core.pascal(value)} = "{value}",\n' for value, described in rows
+    )
     return f"open_enum! {{\n{comment(about, '    ')}    {name} {{\n{variants}    }}\n}}\n"
 
 
@@ -60,22 +62,24 @@ class Writer:
 
     def __init__(self, api: core.Api) -> None:
         self.api = api
-        self.variants = {one for schema in api.schemas.values() if isinstance(schema, core.Union) for one in schema.variants.values()}
+        self.variants = {
+            one for schema in api.schemas.values() if isinstance(schema, core.Union) for one in schema.variants.values()
+        }
 
     def row_of_page(self, schema: core.Schema) -> str:
         """The type of a row, if the schema is a page."""
-        if not isinstance(schema, core.Object) or not {"data", "next_cursor", "has_more"} <= {one.name for one in schema.fields}:
-            return ""
-        item = next(field for field in schema.fields if field.name == "data").type.item
-        assert item is not None
-        return self.type(item)
+        fields = {one.name: one.type for one in schema.fields} if isinstance(schema, core.Object) else {}
+        item = fields["data"].item if {"data", "next_cursor", "has_more"} <= fields.keys() else None
+        return self.type(item) if item else ""
 
     def type(self, type_: core.Type) -> str:
         """The type of a value, without null."""
         if type_.kind == "ref":
             if type_.name in self.variants:
                 return next(
-                    one.name for one in self.api.schemas.values() if isinstance(one, core.Union) and type_.name in one.variants.values()
+                    one.name
+                    for one in self.api.schemas.values()
+                    if isinstance(one, core.Union) and type_.name in one.variants.values()
                 )
             row = self.row_of_page(self.api.schemas[type_.name])
             return f"Page<{row}>" if row else type_.name
@@ -171,7 +175,8 @@ class Writer:
         value = f"Some({value})" if self.is_clearable(field) else value
         text = (
             f"{comment(self.about(field), '    ')}    #[must_use]\n"
-            f"    pub fn {name}(mut self, {name}: {kind}) -> Self {{\n        self.{name} = {value};\n        self\n    }}\n"
+            f"    pub fn {name}(mut self, {name}: {kind}) -> Self {{\n"
+            f"        self.{name} = {value};\n        self\n    }}\n"
         )
         if self.is_clearable(field):
             text += (
@@ -190,7 +195,8 @@ class Writer:
             arguments = ", ".join(f"{field_name(one.name)}: {self.taken(one.type)[0]}" for one in required)
             values = [
                 f"{field_name(one.name)}: {self.taken(one.type)[1].format(field_name(one.name))}"
-                if self.taken(one.type)[1] != "{}" else field_name(one.name)
+                if self.taken(one.type)[1] != "{}"
+                else field_name(one.name)
                 for one in required
             ]
             values += [f"{field_name(one.name)}: {'false' if self.is_flag(one) else 'None'}" for one in others]
@@ -219,7 +225,8 @@ class Writer:
         raw = "".join(f"    {field_name(one.name)}: {self.type(one.type)},\n" for one in shared)
         variants = "".join(f"    /// Of `{tag}`.\n    {core.pascal(tag)}(Box<{kind}>),\n" for tag, kind in data.items())
         reads = "".join(
-            f"            {tag_type}::{core.pascal(tag)} => serde_json::from_value(data).map(Self::{core.pascal(tag)}),\n"
+            f"            {tag_type}::{core.pascal(tag)} => "
+            f"serde_json::from_value(data).map(Self::{core.pascal(tag)}),\n"
             for tag in data
         )
         moved = ", ".join(field_name(one.name) for one in shared)
@@ -284,7 +291,9 @@ impl<'de> Deserialize<'de> for {name} {{
 
     def all_params(self) -> str:
         """The optional parameters of all queries."""
-        parts = [self.params(one) for one in self.api.operations if any(not field.required for field in one.query_fields)]
+        parts = [
+            self.params(one) for one in self.api.operations if any(not field.required for field in one.query_fields)
+        ]
         body = "\n".join(parts)
         known = sorted(set(self.api.schemas) & used(body))
         time = "use jiff::Timestamp;\n\n" if "Timestamp" in used(body) else ""
@@ -300,7 +309,9 @@ impl<'de> Deserialize<'de> for {name} {{
             kind = self.type(field.type) if is_list else f"Option<{self.type(field.type)}>"
             lines.append(f"{comment(self.about(field), '    ')}    pub {field_name(field.name)}: {kind},\n")
             setters.append(self.setter(field, not is_list))
-            function = {"comma": "joined", "repeat": "each"}.get(field.style) or ("time" if field.type.kind == "time" else "value")
+            function = {"comma": "joined", "repeat": "each"}.get(field.style) or (
+                "time" if field.type.kind == "time" else "value"
+            )
             value = f"&self.{field_name(field.name)}"
             adds.append(f'        query.{function}("{field.name}", {value});\n')
         of = "stream" if operation.result == "stream" else core.snake(operation.name)
@@ -309,18 +320,22 @@ impl<'de> Deserialize<'de> for {name} {{
             "#[derive(Clone, Debug, Default, PartialEq)]\n#[non_exhaustive]\n"
             f"pub struct {name} {{\n{''.join(lines)}}}\n\nimpl {name} {{\n"
             + "\n".join(setters)
-            + f"\n    pub(crate) fn query(&self) -> Query {{\n        let mut query = Query::default();\n{''.join(adds)}        query\n    }}\n}}\n"
+            + "\n    pub(crate) fn query(&self) -> Query {\n        let mut query = Query::default();\n"
+            + f"{''.join(adds)}        query\n    }}\n}}\n"
         )
 
     def operations(self) -> str:
         """The methods of the client."""
         methods = "\n".join(self.method(one) for one in self.api.operations if one.result != "stream")
         names = used(methods)
-        types = sorted({name for name in self.api.schemas if name in names and not self.row_of_page(self.api.schemas[name])})
+        types = sorted(
+            {name for name in self.api.schemas if name in names and not self.row_of_page(self.api.schemas[name])}
+        )
         params = sorted(name for name in names if name.endswith("Params"))
         mine = [name for name in ("Call", "Download", "Rows") if name in names]
         return (
-            f"{NOTICE}use reqwest::Method;\n\nuse super::{{\n    params::{{{', '.join(params)}}},\n    types::{{{', '.join(types)}}},\n}};\n"
+            f"{NOTICE}use reqwest::Method;\n\nuse super::{{\n"
+            f"    params::{{{', '.join(params)}}},\n    types::{{{', '.join(types)}}},\n}};\n"
             f"use crate::{{call::{{{', '.join(mine)}}}, client::Client, page::Page, request::Request}};\n\n"
             f"/// The operations of the API.\nimpl Client {{\n{methods}}}\n"
         )
@@ -330,7 +345,8 @@ impl<'de> Deserialize<'de> for {name} {{
         name = core.snake(operation.name)
         arguments = [f"{argument(field.name)}: &str" for field in operation.path_fields]
         values = ", ".join(
-            f"({argument(field.name)}, {'true' if field.style == 'slashed' else 'false'})" for field in operation.path_fields
+            f"({argument(field.name)}, {'true' if field.style == 'slashed' else 'false'})"
+            for field in operation.path_fields
         )
         call = f'Request::new(Method::{operation.method}, "{operation.path}", &[{values}])'
         passed = [argument(field.name) for field in operation.path_fields]
@@ -348,15 +364,14 @@ impl<'de> Deserialize<'de> for {name} {{
             call += ".body(body)"
         if operation.idempotent:
             call += ".keyed()"
-        kind, function = {"text": ("String", "text"), "bytes": ("Download", "download")}.get(operation.result, ("", "json"))
+        kind, function = {"text": ("String", "text"), "bytes": ("Download", "download")}.get(
+            operation.result, ("", "json")
+        )
         if operation.result_type is not None:
             kind = self.type(operation.result_type)
         takes = ", ".join(["&self", *arguments])
         about = comment("\n\n".join((sentence(operation.summary), operation.about)), "    ")
-        text = (
-            f"{about}    pub fn {name}({takes}) -> Call<{kind}> {{\n"
-            f"        Call::{function}(self, {call})\n    }}\n"
-        )
+        text = f"{about}    pub fn {name}({takes}) -> Call<{kind}> {{\n        Call::{function}(self, {call})\n    }}\n"
         if operation.row_type is not None:
             text += (
                 f"\n    /// All rows of [`Client::{name}`], page by page.\n"
