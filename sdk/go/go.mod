@@ -1,0 +1,3 @@
+module trade-thesis.example/go
+
+go 1.23

@@ -1,0 +1,160 @@
+package tradethesis
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+)
+
+// maxInteger is the largest whole number that every reader of JSON keeps.
+const maxInteger = 1<<53 - 1
+
+// fieldReader reads the fields of an object and keeps the names of those that are missing or of another type.
+type fieldReader struct {
+	fields map[string]any
+	wrong  []string
+}
+
+// fieldsOf returns the fields of an object, and none of another value.
+func fieldsOf(value any) map[string]any {
+	fields, _ := value.(map[string]any)
+	return fields
+}
+
+func (r *fieldReader) check(name string, isRight bool) {
+	if !isRight {
+		r.wrong = append(r.wrong, name)
+	}
+}
+
+func (r *fieldReader) value(name string) any {
+	value, isThere := r.fields[name]
+	r.check(name, isThere)
+	return value
+}
+
+func (r *fieldReader) text(name string) string {
+	text, isText := r.fields[name].(string)
+	r.check(name, isText)
+	return text
+}
+
+func (r *fieldReader) texts(name string) []string {
+	values, isList := r.fields[name].([]any)
+	r.check(name, isList)
+	var texts []string
+	for _, value := range values {
+		text, isText := value.(string)
+		r.check(name, isText)
+		texts = append(texts, text)
+	}
+	return texts
+}
+
+func (r *fieldReader) boolean(name string) bool {
+	value, isBoolean := r.fields[name].(bool)
+	r.check(name, isBoolean)
+	return value
+}
+
+func (r *fieldReader) number(name string) uint64 {
+	number, isNumber := wholeNumber(r.fields[name])
+	r.check(name, isNumber)
+	return number
+}
+
+// wholeNumber reads a number that is written as a whole one.
+func wholeNumber(value any) (uint64, bool) {
+	number, isNumber := value.(json.Number)
+	if !isNumber {
+		return 0, false
+	}
+	whole, err := strconv.ParseUint(number.String(), 10, 64)
+	return whole, err == nil
+}
+
+// toCanonical writes a value as RFC 8785 says. No value of a receipt has a number that is not whole, so it refuses them.
+func toCanonical(value any) ([]byte, error) {
+	var out strings.Builder
+	if err := writeCanonical(value, &out); err != nil {
+		return nil, err
+	}
+	return []byte(out.String()), nil
+}
+
+func writeCanonical(value any, out *strings.Builder) error {
+	switch value := value.(type) {
+	case nil:
+		out.WriteString("null")
+	case bool:
+		out.WriteString(strconv.FormatBool(value))
+	case string:
+		writeCanonicalText(value, out)
+	case json.Number:
+		number, err := strconv.ParseInt(value.String(), 10, 64)
+		if err != nil || number > maxInteger || number < -maxInteger || strconv.FormatInt(number, 10) != value.String() {
+			return errors.New("has a number that is not whole, or is beyond 2^53 - 1")
+		}
+		out.WriteString(value.String())
+	case []any:
+		out.WriteByte('[')
+		for place, one := range value {
+			if place > 0 {
+				out.WriteByte(',')
+			}
+			if err := writeCanonical(one, out); err != nil {
+				return err
+			}
+		}
+		out.WriteByte(']')
+	case map[string]any:
+		return writeCanonicalObject(value, out)
+	default:
+		return fmt.Errorf("has a %T", value)
+	}
+	return nil
+}
+
+func writeCanonicalObject(fields map[string]any, out *strings.Builder) error {
+	names := make([]string, 0, len(fields))
+	for name := range fields {
+		names = append(names, name)
+	}
+	// Names are sorted by their UTF-16 units, which differs from the order of their bytes beyond U+FFFF.
+	slices.SortFunc(names, func(one, other string) int {
+		return slices.Compare(utf16.Encode([]rune(one)), utf16.Encode([]rune(other)))
+	})
+	out.WriteByte('{')
+	for place, name := range names {
+		if place > 0 {
+			out.WriteByte(',')
+		}
+		writeCanonicalText(name, out)
+		out.WriteByte(':')
+		if err := writeCanonical(fields[name], out); err != nil {
+			return err
+		}
+	}
+	out.WriteByte('}')
+	return nil
+}
+
+// writeCanonicalText escapes only what must be escaped, which encoding/json cannot do.
+func writeCanonicalText(text string, out *strings.Builder) {
+	short := map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
+	out.WriteByte('"')
+	for _, letter := range text {
+		if escaped, isShort := short[letter]; isShort {
+			out.WriteString(escaped)
+		} else if letter < ' ' {
+			fmt.Fprintf(out, `\u%04x`, letter)
+		} else {
+			out.WriteRune(letter)
+		}
+	}
+	out.WriteByte('"')
+}

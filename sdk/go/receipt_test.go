@@ -1,0 +1,131 @@
+package tradethesis
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+)
+
+// The test vectors are in the source of the service, not in the published module.
+const vectorsFolder = "../../docs/receipts"
+
+func readVectors(t *testing.T, into any) {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join(vectorsFolder, "vectors.json"))
+	if errors.Is(err, os.ErrNotExist) && os.Getenv("CI") != "true" {
+		t.Skip("the test vectors are not here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := json.Unmarshal(content, into); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestReceiptsAreJudgedAsTheVectorsSay(t *testing.T) {
+	var vectors struct {
+		Documents []struct {
+			File               string
+			Trusted, Witnesses []string
+			Wrong              *string
+		}
+	}
+	readVectors(t, &vectors)
+	if len(vectors.Documents) < 70 {
+		t.Fatal(len(vectors.Documents))
+	}
+	for _, row := range vectors.Documents {
+		content, err := os.ReadFile(filepath.Join(vectorsFolder, row.File))
+		if err != nil {
+			t.Fatal(err)
+		}
+		verified, err := VerifyReceipt(content, row.Trusted, row.Witnesses)
+		if row.Wrong == nil {
+			if err != nil {
+				t.Errorf("%s: %v", row.File, err)
+			} else if verified.IsTrusted != (len(row.Trusted) > 0) || len(verified.Witnesses) != len(row.Witnesses) {
+				t.Errorf("%s: %+v", row.File, verified)
+			} else if (verified.Evidence != nil) == (verified.File != nil || verified.Verdict != nil) {
+				t.Errorf("%s: %+v", row.File, verified)
+			}
+			continue
+		}
+		var wrong *ReceiptError
+		if !errors.As(err, &wrong) || wrong.Fault != *row.Wrong {
+			t.Errorf("%s: %v, not %s", row.File, err, *row.Wrong)
+		}
+	}
+}
+
+func TestTheTreeIsThatOfTheVectors(t *testing.T) {
+	var vectors struct {
+		Canonical []struct {
+			Value json.RawMessage
+			JSON  string
+		}
+		Tree struct {
+			Leaves, Roots []string
+			Inclusion     []struct {
+				Index, Size uint64
+				Proof       []string
+			}
+		}
+	}
+	readVectors(t, &vectors)
+	hash := func(text string) treeHash {
+		read, isHash := parseHash(text)
+		if !isHash {
+			t.Fatal(text)
+		}
+		return read
+	}
+	for _, row := range vectors.Tree.Inclusion {
+		var path []treeHash
+		for _, text := range row.Proof {
+			path = append(path, hash(text))
+		}
+		root, isComplete := rootOfInclusion(row.Index, row.Size, hash(vectors.Tree.Leaves[row.Index]), path)
+		if !isComplete || root != hash(vectors.Tree.Roots[row.Size]) {
+			t.Errorf("%+v", row)
+		}
+	}
+	for _, row := range vectors.Canonical {
+		var value any
+		decoder := json.NewDecoder(bytes.NewReader(row.Value))
+		decoder.UseNumber()
+		if err := decoder.Decode(&value); err != nil {
+			t.Fatal(err)
+		}
+		if text, err := toCanonical(value); err != nil || string(text) != row.JSON {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}
+
+// A receipt of the API that a program writes to a file is still valid.
+func TestAReceiptOfTheAPIStaysValid(t *testing.T) {
+	for _, name := range []string{"valid/escapes.json", "valid/more-fields.json", "valid/hostile-names.json"} {
+		content, err := os.ReadFile(filepath.Join(vectorsFolder, name))
+		if errors.Is(err, os.ErrNotExist) {
+			t.Skip("the test vectors are not here")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		var receipt Receipt
+		if err := json.Unmarshal(content, &receipt); err != nil {
+			t.Fatal(err)
+		}
+		written, err := json.Marshal(receipt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := VerifyReceipt(written, receipt.Keys, nil); err != nil {
+			t.Error(name, err)
+		}
+	}
+}
