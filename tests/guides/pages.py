@@ -10,8 +10,8 @@ import markdown_it
 RUN, SHOWN = ("sh", "python", "js", "go"), ("json", "text", "ini", "proto")
 # The second word of a block's info string, and the languages in which it means something.
 WAYS = {"keeps": ("sh",), "stream": RUN, "server": RUN}
-# Guides that need not show each language: operators use the command line, analysts Python, curl opens no WebSocket, and
-# is no SDK, and settings connect a language model.
+# Guides that need not show each language: operators use the command line, analysts Python, curl opens no WebSocket and is
+# no SDK, and settings connect a language model.
 NOT_IN_EACH = (
     "operators", "deploy", "data", "observability", "archive", "streams-websocket", "command-line", "mcp", "sdks",
 )
