@@ -14,8 +14,7 @@ fn ids<T>(rows: &[T], id: impl Fn(&T) -> &str) -> Vec<String> {
 /// Calls a method about something; gives the ids of all that the answer shows.
 pub(super) async fn call(core: &Core, by: &Person, method: &str, id: &str, step: &Step) -> Outcome<Vec<String>> {
     let (id, name, user_id) = (id.to_owned(), NAME.to_owned(), PEOPLE[step.other].0.to_owned());
-    let (organization_id, project_id, role) = (id.clone(), id.clone(), step.role);
-    let project = |row: Option<v1::Project>| vec![row.unwrap().id];
+    let (organization_id, role) = (id.clone(), step.role);
     Ok(match method {
         "GetOrganization" => {
             let response = get_organization(core, by, &v1::GetOrganizationRequest { id }).await?;
@@ -54,6 +53,19 @@ pub(super) async fn call(core: &Core, by: &Person, method: &str, id: &str, step:
             delete_invitation(core, by, &v1::DeleteInvitationRequest { id }).await?;
             Vec::new()
         }
+        "ListAuditEntries" => {
+            let message = v1::ListAuditEntriesRequest { organization_id, ..Default::default() };
+            ids(&list_audit_log(core, by, &message).await?.data, |row| row.organization_id.as_deref().unwrap())
+        }
+        _ => call_about_projects(core, by, method, id).await?,
+    })
+}
+
+/// Calls a method about projects and what they have.
+async fn call_about_projects(core: &Core, by: &Person, method: &str, id: String) -> Outcome<Vec<String>> {
+    let (organization_id, project_id, name) = (id.clone(), id.clone(), NAME.to_owned());
+    let project = |row: Option<v1::Project>| vec![row.unwrap().id];
+    Ok(match method {
         "CreateProject" => {
             let message = v1::AccountServiceCreateProjectRequest { organization_id, name, once: None };
             project(create_project(core, by, &message).await?.project)
@@ -72,10 +84,6 @@ pub(super) async fn call(core: &Core, by: &Person, method: &str, id: &str, step:
         "RequestLiveAccess" => {
             let message = v1::RequestLiveAccessRequest { project_id, note: None };
             project(request_live_access(core, by, &message).await?.project)
-        }
-        "ListAuditEntries" => {
-            let message = v1::ListAuditEntriesRequest { organization_id, ..Default::default() };
-            ids(&list_audit_log(core, by, &message).await?.data, |row| row.organization_id.as_deref().unwrap())
         }
         _ => call_about_keys(core, by, method, id).await?,
     })
