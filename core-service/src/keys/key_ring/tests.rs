@@ -29,6 +29,8 @@ fn sealed_text_opens_only_for_its_purpose_and_row() {
         SealPurpose::IdempotentAnswer { scope: "prj_1/test", key: "wh_1" },
         SealPurpose::IdempotentAnswer { scope: "prj_1/live", key: "wh_1" },
         SealPurpose::IdempotentAnswer { scope: "prj_1/test", key: "wh_2" },
+        SealPurpose::FailedResponse("wh_1", 1),
+        SealPurpose::FailedResponse("wh_1", 2),
         SealPurpose::TotpSecret("wh_1"),
         SealPurpose::TotpSecret("usr_1"),
     ];
