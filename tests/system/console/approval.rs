@@ -52,7 +52,8 @@ async fn live_access_is_asked_for_and_decided(service: &Service) {
     let told = owner.open(&page).await.is(200);
     assert!(!told.text().contains(REASON) && told.find_form(&format!("{page}/live-access")).is_none(), "{told}");
 
-    decide(&administrator, &project, "withdraw", &[], 200).await;
+    decide(&administrator, &project, "withdraw", &[("reason", "Too many copies.")], 200).await;
+    owner.open(&page).await.is(200).says("Too many copies.");
     everywhere(service, &raw, "it was withdrawn", is(403, "LIVE_ACCESS_NOT_APPROVED")).await;
     // It may be asked for again.
     ask(&owner, &project).await;
