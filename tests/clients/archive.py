@@ -35,7 +35,7 @@ async def every(client, path, **query):
 
 def counts(path):
     """The number of rows, by three readers."""
-    by_duckdb = duckdb.sql(f"select count(*) from '{path}'").fetchone()[0]
+    by_duckdb = duckdb.sql(f"select count(*) from '{path}'").fetchall()[0][0]
     return {by_duckdb, pyarrow.parquet.read_table(path).num_rows, len(polars.read_parquet(path))}
 
 
@@ -60,7 +60,7 @@ async def check_day(client, folder, date, files):
         assert (row["text"], row["handle"]) == (thesis["text"], thesis["profile"]["handle"])
     events = {event["id"] for event in await every(client, "/v1/events", **window)}
     assert set(polars.read_parquet(paths["events"])["id"]) == events, date
-    summed = duckdb.sql(f"select coalesce(sum(theses), 0) from '{paths['token_hours']}'").fetchone()[0]
+    summed = duckdb.sql(f"select coalesce(sum(theses), 0) from '{paths['token_hours']}'").fetchall()[0][0]
     assert summed == len(theses), date
 
 
