@@ -203,7 +203,7 @@ mod tests {
             csrf: String::new(),
             once: String::new(),
             user: None,
-            organizations: Vec::new(),
+            frame: None,
             is_administrator: true,
             unconfirmed: None,
             sends_mail: false,

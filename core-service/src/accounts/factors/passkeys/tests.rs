@@ -84,21 +84,21 @@ impl Authenticator {
     }
 }
 
-fn assertion<'a>((client_data, data, signature): &'a (Vec<u8>, Vec<u8>, Vec<u8>)) -> Assertion<'a> {
+fn assertion((client_data, data, signature): &(Vec<u8>, Vec<u8>, Vec<u8>)) -> Assertion<'_> {
     Assertion { client_data, authenticator_data: data, signature }
 }
 
 #[test]
 fn a_registered_key_verifies_its_own_proofs_only() {
     let site = site();
-    let mut own = Authenticator::new(b"one", &site());
+    let mut own = Authenticator::new(b"one", &site);
     let (client_data, data) = own.register(CHALLENGE);
     let credential = read_credential(&site, CHALLENGE, &client_data, &data).unwrap();
     assert_eq!((credential.id.as_slice(), credential.count), (&b"one"[..], 0));
     let proof = own.sign(CHALLENGE);
     assert_eq!(verify(&site, CHALLENGE, &credential.key, assertion(&proof)), Some(1));
     assert_eq!(verify(&site, "another challenge", &credential.key, assertion(&proof)), None);
-    let other = Authenticator::new(b"one", &site()).sign(CHALLENGE);
+    let other = Authenticator::new(b"one", &site).sign(CHALLENGE);
     assert_eq!(verify(&site, CHALLENGE, &credential.key, assertion(&other)), None);
     let mut changed = proof.clone();
     changed.1[36] ^= 1;
