@@ -344,9 +344,12 @@ impl Control {
                 }
             }
             self.backend.apply(changes).await?;
-            let mut ends: Vec<_> = chains.ends().collect();
-            ends.push(checkpoint_change(CONTROL_LOG, ROWS_PROJECTION, last));
-            self.backend.apply(ends).await?;
+            // A write to several partitions may be done in part, and the checkpoint alone would leave a chain behind.
+            let ends: Vec<_> = chains.ends().collect();
+            if !ends.is_empty() {
+                self.backend.apply(ends).await?;
+            }
+            self.backend.apply(vec![checkpoint_change(CONTROL_LOG, ROWS_PROJECTION, last)]).await?;
         }
     }
 }

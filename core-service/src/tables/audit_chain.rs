@@ -3,7 +3,7 @@
 //! An entry's hash is SHA-256 of the hash before it and the entry's canonical JSON, as members see it: so an owner can
 //! verify an export, and whoever keeps a hash notices when the log before it changes. The chain covers the entries that
 //! come from the control log, in its order. The projection of the control log adds them. It writes the new end of a
-//! chain after the entries, so a repeat after a crash gives the same hashes.
+//! chain after the entries and before its checkpoint, so a repeat after a crash gives the same hashes and skips none.
 
 use std::collections::{HashMap, hash_map::Entry};
 
