@@ -37,8 +37,11 @@ use crate::{
 
 use self::passkeys::{Assertion, PublicKey};
 
-/// Lifetime of a challenge, in milliseconds.
+/// Lifetime of a challenge, in seconds and in milliseconds.
+const CHALLENGE_SECONDS: u32 = 600;
 const CHALLENGE_MS: i64 = 10 * MINUTE_MS;
+/// Challenges that a user can use within the lifetime of one. The row keeps them.
+const MAX_USED_CHALLENGES: usize = 100;
 /// Passkeys of a user.
 pub const MAX_PASSKEYS: usize = 10;
 pub const RECOVERY_CODES: usize = 10;
@@ -149,11 +152,16 @@ pub fn is_used(factors: &Factors, challenge: &Challenge) -> bool {
     factors.used_challenges.iter().any(|used| used.nonce == challenge.nonce)
 }
 
-/// Records the use of a challenge, and forgets those that have expired.
-fn record_use(factors: &mut Factors, challenge: &Challenge, now_ms: i64) {
+/// Records the use of a challenge, and forgets those that have expired. Refuses more than the row should have.
+fn record_use(factors: &mut Factors, challenge: &Challenge, now_ms: i64) -> Result<()> {
     factors.used_challenges.retain(|used| now_ms < used.expires_at);
+    if factors.used_challenges.len() >= MAX_USED_CHALLENGES {
+        let error = ApiError::new(ErrorCode::RateLimited, "you proved a second factor too often; wait ten minutes");
+        return Err(error.with_retry_after(CHALLENGE_SECONDS).into());
+    }
     let (nonce, expires_at) = (challenge.nonce.clone(), challenge.expires_at);
     factors.used_challenges.push(UsedChallenge { nonce, expires_at });
+    Ok(())
 }
 
 /// Applies a proof to the factors. Returns its kind; none if it is wrong, and then nothing is changed.
@@ -230,7 +238,7 @@ async fn try_to_prove(
             return Err(challenge_over());
         }
         let Some(kind) = apply_proof(accounts, shared, challenge, proof, &mut factors) else { return Ok(None) };
-        record_use(&mut factors, challenge, shared.clock.now_ms());
+        record_use(&mut factors, challenge, shared.clock.now_ms())?;
         let used = (kind == ProofKind::RecoveryCode)
             .then(|| audit_row(shared, &actor.does("factor.recovery_code_used").to(&challenge.user_id)));
         let beside = used.into_iter().collect();
@@ -273,13 +281,24 @@ pub async fn change<T>(
     Err(too_many_changes())
 }
 
+/// Removes all second factors of a user. Returns whether there were some.
+pub async fn remove_all(shared: &Shared, user_id: &str, actor: &Actor) -> Result<bool> {
+    let remove = |factors: &mut Factors| {
+        let had_some = factors.are_required();
+        (factors.totp, factors.new_totp) = (None, None);
+        factors.passkeys.clear();
+        Ok(had_some)
+    };
+    let (_, had_some) = change(shared, user_id, (actor, "factor.removed"), remove).await?;
+    Ok(had_some)
+}
+
 /// Uses a challenge for the registration of a passkey.
 pub fn use_for_registration(factors: &mut Factors, challenge: &Challenge, now_ms: i64) -> Result<()> {
     if is_used(factors, challenge) {
         return Err(challenge_over());
     }
-    record_use(factors, challenge, now_ms);
-    Ok(())
+    record_use(factors, challenge, now_ms)
 }
 
 /// Writes to the control log whether a user has a second factor. Repeating it changes nothing.

@@ -197,6 +197,30 @@ async fn a_new_password_by_a_link_asks_for_the_factor_and_an_operator_removes_it
 }
 
 #[tokio::test]
+async fn the_owner_of_an_address_gets_no_factor_of_a_stranger() {
+    let (_clock, [one, other]) = two().await;
+    let (stranger, _) = signed_up(&one).await;
+    with_totp(&one, &stranger).await;
+    let link = v1::CreateResetLinkRequest { email: EMAIL.to_owned(), keep_memberships: false };
+    let link = create_reset_link(&one, &Actor::operator(None), &link).await.unwrap().link;
+    let request = v1::ResetPasswordRequest {
+        token: link.rsplit_once('/').unwrap().1.to_owned(),
+        password: PASSWORD.to_owned(),
+        user_agent: None,
+    };
+    let answer = reset_password(&other, None, &request).await.unwrap();
+    let owner = person(&other, answer.session).await;
+    assert!(owner.user.is_confirmed() && !owner.user.second_factor);
+    let left = list_factors(&one, &owner, &v1::ListFactorsRequest {}).await.unwrap();
+    assert!(left.totp_since.is_none() && left.recovery_codes == 0);
+    assert!(try_sign_in(&one).await.session.is_some());
+    // The factors of a confirmed user stay.
+    let (_, codes) = with_totp(&one, &owner).await;
+    let challenge = try_sign_in(&other).await.challenge;
+    assert!(finish(&other, &challenge, recovery_proof(&codes[0])).await.is_ok());
+}
+
+#[tokio::test]
 async fn a_proof_confirms_the_session_for_a_while() {
     let (clock, [one, other]) = two().await;
     let (first, _) = signed_up(&one).await;

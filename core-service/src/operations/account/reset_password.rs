@@ -1,7 +1,7 @@
 //! Sets a new password by a link. All sessions of the user end, and a new one starts, for a user with a second factor
-//! only after its proof. It confirms the e-mail. At the
-//! first proof of the e-mail, memberships end unless the operator keeps them: the owner of the address inherits nothing
-//! from a stranger who signed up with it.
+//! only after its proof. It confirms the e-mail. At the first proof of the e-mail, memberships and second factors end
+//! unless the operator keeps them: the owner of the address inherits nothing from a stranger who signed up with it, and
+//! is not shut out by one.
 
 use thesis_proto::v1;
 
@@ -11,7 +11,7 @@ use super::{
 };
 use crate::{
     accounts::{
-        factors::{ChallengePurpose, new_challenge},
+        factors::{self, ChallengePurpose, new_challenge},
         fields::{password_fault, refuse},
         notices::{self, Notice},
         passwords::Requester,
@@ -37,8 +37,8 @@ fn ended_memberships(people: &People, user_id: &str) -> impl Iterator<Item = Con
     })
 }
 
-/// Confirms a user's e-mail after a new password by a link, and ends memberships if the link says so. It changes
-/// nothing once the e-mail is confirmed.
+/// Confirms a user's e-mail after a new password by a link, and ends memberships and second factors if the link says
+/// so. It changes nothing once the e-mail is confirmed.
 pub(super) async fn confirm_by_link(
     core: &Core,
     user: &User,
@@ -48,10 +48,16 @@ pub(super) async fn confirm_by_link(
     if user.is_confirmed() {
         return Ok(user.clone());
     }
-    let now_ms = core.shared.clock.now_ms();
+    let (now_ms, actor) = (core.shared.clock.now_ms(), sessions::actor(user, address));
+    if ends_memberships {
+        // Before the confirmation: after a crash here the e-mail is not confirmed, and this runs again.
+        factors::remove_all(&core.shared, &user.id, &actor).await?;
+    }
     let confirm = |state: &ControlState| {
         let before = state.people().user(&user.id).ok_or_else(no_link)?;
-        let after = before.confirmed(now_ms);
+        let confirmed = before.confirmed(now_ms);
+        let second_factor = confirmed.second_factor && !ends_memberships;
+        let after = User { second_factor, ..confirmed };
         let mut changes = Vec::new();
         if !before.is_confirmed() {
             changes.push(ControlChange::User(after.clone()));
@@ -59,7 +65,7 @@ pub(super) async fn confirm_by_link(
         }
         Ok((changes, after))
     };
-    core.shared.control.change(sessions::actor(user, address).does("user.email_confirmed"), confirm).await
+    core.shared.control.change(actor.does("user.email_confirmed"), confirm).await
 }
 
 pub async fn reset_password(

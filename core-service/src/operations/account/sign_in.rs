@@ -22,6 +22,7 @@ use crate::{
     error::{Error, Result},
     metrics::SIGN_INS,
     service::Core,
+    store::Consistency,
     tables::account::{self as rows, Password},
 };
 
@@ -71,7 +72,13 @@ async fn try_to_sign_in(core: &Core, address: Option<&str>, message: &v1::SignIn
     }
     attempts::give_back(shared, tries).await;
     // A core may have crashed between the new password and the change that follows it.
-    let user = if ends_memberships { Arc::new(confirm_by_link(core, &user, address, true).await?) } else { user };
+    let (user, factors) = if ends_memberships && !user.is_confirmed() {
+        let user = Arc::new(confirm_by_link(core, &user, address, true).await?);
+        let (_, factors) = rows::factors(&shared.backend, &user.id, Consistency::Quorum).await?;
+        (user, factors)
+    } else {
+        (user, factors)
+    };
     if factors.are_required() {
         let challenge = new_challenge(shared, &user.id, &ChallengePurpose::SignIn(generation));
         return Ok(v1::SignInResponse { session: None, challenge });

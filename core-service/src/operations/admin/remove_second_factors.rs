@@ -13,7 +13,6 @@ use crate::{
     domain::account::Actor,
     error::Result,
     service::Core,
-    tables::account::Factors,
 };
 
 pub async fn remove_second_factors(
@@ -24,13 +23,7 @@ pub async fn remove_second_factors(
     let shared = &core.shared;
     shared.control.refresh().await?;
     let user = shared.control.state().people().user_by_email(&message.email).cloned().ok_or_else(no_user)?;
-    let remove = |factors: &mut Factors| {
-        let had_some = factors.are_required();
-        (factors.totp, factors.new_totp) = (None, None);
-        factors.passkeys.clear();
-        Ok(had_some)
-    };
-    let (_, had_some) = factors::change(shared, &user.id, (actor, "factor.removed"), remove).await?;
+    let had_some = factors::remove_all(shared, &user.id, actor).await?;
     factors::publish(shared, &user.id, actor, false).await?;
     if had_some {
         notices::post(&core.accounts, shared, &user, Notice::FactorRemoved, None).await;
