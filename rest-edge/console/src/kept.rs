@@ -1,7 +1,7 @@
 //! Forms that could not be sent, because the session had ended or the change needs a confirmation first.
 //!
 //! The browser keeps such a form in a cookie of 15 minutes. After the sign-in, or the confirmation, a page shows it
-//! filled in, and its button sends it. Passwords are not kept. A form that is too long for a cookie is lost.
+//! filled in, and its button sends it. Passwords and codes are not kept. A form that is too long for a cookie is lost.
 
 use axum::response::Response;
 use http::{Method, header::SET_COOKIE};
@@ -23,7 +23,7 @@ const SECONDS: u32 = 900;
 /// Bytes of a form that a cookie can carry beside the rest.
 const MAX_BODY: usize = 3_000;
 /// Fields that are never kept.
-const SECRET: [&str; 3] = ["csrf", "password", "current_password"];
+const SECRET: [&str; 5] = ["csrf", "password", "current_password", "code", "recovery_code"];
 
 /// A form as it was sent.
 pub(crate) struct SentForm {

@@ -204,6 +204,8 @@ pub(crate) fn cut_markup(text: &str, max_bytes: usize) -> (&str, bool) {
 struct FailedPage<'a> {
     layout: Layout,
     message: String,
+    /// True if the page is open to whoever adds a second factor.
+    needs_factor: bool,
     request_id: &'a str,
 }
 
@@ -229,6 +231,7 @@ pub(super) fn failed(visit: &Visit, error: &ApiError) -> Response {
     let page = FailedPage {
         layout: Layout::visitor(visit, title),
         message: message + &wait.unwrap_or_default(),
+        needs_factor: error.code == ErrorCode::SecondFactorRequired,
         request_id: visit.request_id.to_str().unwrap_or_default(),
     };
     let mut response = render(status, &page).unwrap_or_else(|_| status.into_response());
