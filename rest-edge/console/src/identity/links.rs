@@ -18,8 +18,8 @@ use crate::{
 /// Text of a password link for an account whose e-mail was never confirmed.
 const TAKEOVER: &str = "Choose a new password. Everywhere else you are signed out with it. Nobody ever confirmed the e-mail \
                         of this account, so somebody else may have signed up with it: with the new password the \
-                        account leaves all its organizations. If you signed up yourself, ask the operator to confirm \
-                        your e-mail first.";
+                        account leaves all its organizations, and its second factors end. If you signed up \
+                        yourself, ask the operator to confirm your e-mail first.";
 
 #[derive(Template)]
 #[template(path = "link.html")]
