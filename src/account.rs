@@ -76,7 +76,8 @@ impl Account {
             (Some(key), None) => (key, DEFAULT_ADDRESS.to_owned()),
             (None, name) => {
                 let profile = profile(&file()?, name.as_deref())?;
-                (profile.key.into(), profile.api)
+                let base = api_url(&profile.api).map_err(|why| format!("the address `api` of the profile: {why}"))?;
+                (profile.key.into(), base)
             }
         };
         Ok(Credentials { key, base: self.api.unwrap_or(base) })
@@ -187,7 +188,7 @@ mod tests {
         let none = told(account(None, None, None), &file).unwrap_err();
         assert!(none.contains("SVC_KEY") && none.contains("api login"), "{none}");
         for (name, key, base) in
-            [("default", "k1", "http://a"), ("live", "k2", "https://b"), ("live", "k3", "https://c")]
+            [("default", "k1", "http://a"), ("live", "k2", "https://b"), ("live", "k3", "https://c/")]
         {
             keep(&file, name, &Credentials { key: key.into(), base: base.to_owned() }).unwrap();
         }

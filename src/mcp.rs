@@ -9,12 +9,13 @@ use clap::Args;
 use reqwest::Client;
 use rest_edge::{McpServer, ToolApi};
 use rmcp::service::ServerInitializeError;
-use secrecy::{ExposeSecret as _, SecretString};
+use secrecy::ExposeSecret as _;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use crate::{
     Failure,
-    config::{Settings, api_url},
+    account::{Account, Credentials},
+    config::Settings,
     http,
     roles::Signals,
 };
@@ -25,19 +26,8 @@ const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 /// Serve the API's tools to a program that works with a language model (MCP), over stdin and stdout.
 #[derive(Debug, Args)]
 pub(crate) struct Mcp {
-    /// API key whose data the tools read
-    #[arg(long, env = "SVC_KEY", hide_env_values = true, value_name = "KEY")]
-    key: SecretString,
-    /// Address of the API
-    #[arg(
-        long,
-        env = "SVC_API_URL",
-        hide_env_values = true,
-        value_name = "URL",
-        default_value = "http://127.0.0.1:8080",
-        value_parser = api_url
-    )]
-    api: String,
+    #[command(flatten)]
+    account: Account,
 }
 
 /// Serves until the client ends, or until a signal.
@@ -45,7 +35,7 @@ pub(crate) async fn run(mcp: Mcp, settings: &Settings) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let root_certificate = settings.webhooks.root_certificate()?;
     let http = http::client(root_certificate.as_deref())?.timeout(http::RESPONSE_TIMEOUT).build()?;
-    let api = HttpApi { http, base: mcp.api, key: mcp.key };
+    let api = HttpApi { http, credentials: mcp.account.credentials()? };
     tokio::select! {
         served = serve(api, tokio::io::stdin(), tokio::io::stdout()) => served,
         () = signals.next() => Ok(()),
@@ -71,25 +61,25 @@ where
 /// The API over HTTP.
 struct HttpApi {
     http: Client,
-    base: String,
-    key: SecretString,
+    credentials: Credentials,
 }
 
 impl ToolApi for HttpApi {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, String> {
-        let unreachable = |error: reqwest::Error| format!("{}: {}", self.base, http::whole(error));
+        let Credentials { key, base } = &self.credentials;
+        let unreachable = |error: reqwest::Error| format!("{base}: {}", http::whole(error));
         let (head, body) = request.into_parts();
-        let request = self.http.request(head.method, format!("{}{}", self.base, head.uri)).headers(head.headers);
-        let request = request.bearer_auth(self.key.expose_secret().trim()).body(body);
+        let request = self.http.request(head.method, format!("{base}{}", head.uri)).headers(head.headers);
+        let request = request.bearer_auth(key.expose_secret().trim()).body(body);
         let mut response = request.send().await.map_err(unreachable)?;
         let (status, headers) = (response.status(), response.headers().clone());
         if headers.get(CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
-            return Err(format!("{} answers {status}, and not as the API does; check the address", self.base));
+            return Err(format!("{base} answers {status}, and not as the API does; check the address"));
         }
         let mut body = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(unreachable)? {
             if body.len() + piece.len() > MAX_RESPONSE_BYTES {
-                return Err(format!("{}: the response is larger than {MAX_RESPONSE_BYTES} bytes", self.base));
+                return Err(format!("{base}: the response is larger than {MAX_RESPONSE_BYTES} bytes"));
             }
             body.extend_from_slice(&piece);
         }
@@ -135,8 +125,8 @@ mod tests {
         let (client, server) = duplex(64 * 1024);
         let (input, output) = split(server);
         let http = http::client(None).unwrap().no_proxy().build().unwrap();
-        let served =
-            tokio::spawn(serve(HttpApi { http, base: base.clone(), key: " svc_test_x\n".into() }, input, output));
+        let credentials = Credentials { key: " svc_test_x\n".into(), base: base.clone() };
+        let served = tokio::spawn(serve(HttpApi { http, credentials }, input, output));
         let mut client = BufReader::new(client);
         let about = json!({"name": "test", "version": "1"});
         let asked = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about});

@@ -12,9 +12,9 @@ pub(crate) fn say(line: &str) -> io::Result<()> {
     writeln!(io::stdout(), "{line}")
 }
 
-/// Prints a line for people, beside the output.
+/// Prints a line for people, beside the output. Parts of it may come from a service.
 pub(crate) fn note(text: &str) {
-    eprintln!("{}", config::line(text));
+    eprintln!("{}", printable(&config::line(text)));
 }
 
 /// The columns of the terminal that shows the output; none if no terminal does, or if it does not know them.
@@ -48,12 +48,14 @@ pub(crate) fn is_control(letter: char) -> bool {
 
 /// Aligns the cells of rows.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
-    let width = |column: usize| {
-        rows.iter().filter_map(|row: &Vec<String>| row.get(column)).map(|cell| cell.chars().count()).max()
-    };
+    let mut widths = vec![0; rows.iter().map(Vec::len).max().unwrap_or_default()];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.chars().count().max(*width);
+        }
+    }
     let line = |row: &Vec<String>| {
-        let cells = row.iter().enumerate();
-        let cells = cells.map(|(column, cell)| format!("{cell:<width$}", width = width(column).unwrap_or_default()));
+        let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}"));
         cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")

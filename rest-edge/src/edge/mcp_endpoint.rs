@@ -2,9 +2,10 @@
 //! own, so any edge can answer it.
 //!
 //! `rmcp` reads the message. A tool's request to the API then takes the same way through the edge as one from outside,
-//! with the key, the address and the id of the message. Every message needs a key, and a key that does not work is 401.
-//! So a page that reaches the edge by another name (DNS rebinding) has nothing to gain. Pages of other origins are
-//! refused nevertheless, as the protocol demands.
+//! with the key, the address and the id of the message. Every message needs a key. A message that leads to such a
+//! request is 401 if the key does not work; the others get what everybody may know. So a page that reaches the edge by
+//! another name (DNS rebinding) has nothing to gain. Pages of other origins are refused nevertheless, as the protocol
+//! demands.
 
 use std::{net::IpAddr, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
@@ -72,7 +73,6 @@ struct ToolCall {
 }
 
 /// Hands the requests of tools to the task of their message.
-#[derive(Clone)]
 struct EdgeApi(mpsc::Sender<ToolCall>);
 
 impl ToolApi for EdgeApi {
