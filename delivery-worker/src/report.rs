@@ -16,12 +16,16 @@ use tokio::{
 };
 use tonic::{Code, Status};
 
+use crate::send::MAX_REPORTED_BYTES;
+
 /// Timeout for core's response to reports. Core may have vanished, and a report may be repeated.
 const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
 /// The waits before core is called again: they grow to a second, and to one and a half with their random part.
 pub(crate) const BACKOFF: Backoff = Backoff::new(Duration::from_millis(25), Duration::from_secs(1));
 /// Maximum reports of one call.
-const MAX_BATCH: usize = 256;
+const MAX_BATCH: usize = 200;
+/// Core takes messages of 256 KiB. A report has fewer than 128 bytes beside the beginning of a response.
+const _: () = assert!(MAX_BATCH * (MAX_REPORTED_BYTES + 128) <= 256 * 1024, "core takes a call full of reports");
 /// Maximum open calls to one core. Reports that arrive during the calls go together, which costs core's store much
 /// less.
 const MAX_CALLS: usize = 2;

@@ -18,7 +18,7 @@ use crate::{client::Transport, failure::Failure, guard::Guard, metrics::FAILURES
 const MAX_DRAIN_BYTES: usize = 16 * 1024;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
 /// Bytes of the response to a failed attempt that the report has.
-const MAX_REPORTED_BYTES: usize = 1_024;
+pub(crate) const MAX_REPORTED_BYTES: usize = 1_024;
 
 /// The result of an attempt.
 pub(crate) struct AttemptResult {

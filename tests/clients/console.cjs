@@ -203,7 +203,7 @@ async function webhooks(someone, project, key) {
   });
   await look(someone, "requests");
   const count = await page.locator("#requests tbody tr").count();
-  await press(someone, "Live");
+  await page.getByRole("button", { name: "Live", exact: true }).click();
   await thesis(key, "One that the live view of requests shows.");
   await until("a new request is shown", async () => (await page.locator("#requests tbody tr").count()) > count);
   await page.locator("#requests tbody a").first().click();

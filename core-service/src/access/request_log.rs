@@ -11,7 +11,7 @@
 mod tests;
 
 use std::{
-    collections::HashMap,
+    collections::BTreeMap,
     mem::take,
     sync::atomic::{AtomicBool, AtomicUsize, Ordering},
     time::Duration,
@@ -166,7 +166,7 @@ impl Random {
 #[derive(Default)]
 struct Waiting {
     /// By project: test and live.
-    samples: HashMap<String, [Sample; 2]>,
+    samples: BTreeMap<String, [Sample; 2]>,
     /// The entries of ended seconds, with their project and environment.
     ended: Vec<(String, RequestRow)>,
     random: Random,

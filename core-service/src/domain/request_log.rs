@@ -64,9 +64,10 @@ pub struct RequestRow {
     pub request: LoggedRequest,
 }
 
-/// The beginning of a path.
+/// The beginning of a path. Parts that may be secrets are hidden.
 pub fn shown_path(path: &str) -> String {
-    path.chars().take(MAX_PATH).collect()
+    let parts = path.split('/').map(|part| if may_be_secret("", part) { HIDDEN } else { part });
+    parts.collect::<Vec<_>>().join("/").chars().take(MAX_PATH).collect()
 }
 
 /// The beginning of a query. Values that may be secrets are hidden.
@@ -110,6 +111,8 @@ mod tests {
         ] {
             assert_eq!(shown_query(query), shown);
         }
+        assert_eq!(shown_path("/v1/theses/svc%5Flive_abc"), "/v1/theses/***");
+        assert_eq!(shown_path("/v1/theses/th_1"), "/v1/theses/th_1");
     }
 
     #[test]

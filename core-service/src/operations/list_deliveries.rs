@@ -8,7 +8,10 @@ use crate::{
     access::gate::Call,
     convert,
     delivery::rule::DeliveryRule,
-    domain::list_cursor::{TimePosition, list_name},
+    domain::{
+        list_cursor::{TimePosition, list_name},
+        window::DAY_MS,
+    },
     error::{Error, Result},
     service::Core,
     tables::deliveries::LogPosition,
@@ -53,9 +56,10 @@ pub async fn list_deliveries(
     let v1::ListDeliveriesRequest { id, cursor, event_id, .. } = message;
     let read = |cursor: String| signer.read::<TimePosition>(&name, &cursor).ok_or_else(Error::invalid_cursor);
     let position = cursor.map(read).transpose()?;
-    let mut after: Option<LogPosition> = position
-        .map(|position| (position.created_at, position.id))
-        .or_else(|| Some((to?.saturating_add(1), String::new())));
+    // No delivery is later than tomorrow, so the page reads no months after that.
+    let end = to.map(|to| to.saturating_add(1).min(call.now_ms + DAY_MS));
+    let mut after: Option<LogPosition> =
+        position.map(|position| (position.created_at, position.id)).or_else(|| Some((end?, String::new())));
     let mut data = Vec::new();
     let mut looked_at = 0;
     let mut has_more = true;

@@ -151,7 +151,7 @@ for (const list of document.querySelectorAll("[data-steps]")) {
   input.type = "text";
   input.autocomplete = "off";
   input.placeholder = form.elements.q.placeholder;
-  input.setAttribute("aria-label", "Page, action, id, handle or token");
+  input.setAttribute("aria-label", "Go to");
   let list = document.createElement("div");
   dialog.append(input, list);
   document.body.append(dialog);

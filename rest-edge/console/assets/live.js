@@ -127,7 +127,7 @@
     setTimeout(refresh, PERIOD);
   };
 
-  // The time left until a moment, in the two largest units.
+  // The time left until a moment, in the two largest units. Without a script the page has the moment alone.
   const left = (milliseconds) => {
     const seconds = Math.max(Math.floor(milliseconds / 1000), 0);
     const [hours, minutes] = [Math.floor(seconds / 3600), Math.floor(seconds / 60) % 60];
@@ -136,7 +136,8 @@
   };
   const count = () => {
     for (const element of document.querySelectorAll("[data-until]")) {
-      element.textContent = left(Date.parse(element.dataset.until) - Date.now());
+      element.querySelector("strong").textContent = left(Date.parse(element.dataset.until) - Date.now());
+      element.hidden = false;
     }
   };
 

@@ -32,7 +32,7 @@ async fn client(service: &Service, customer: &Customer) -> Client {
 
 /// The form with the filters.
 fn filters(page: &Page) -> Form {
-    let form = page.forms().into_iter().find(|form| !form.is_post);
+    let form = page.forms().into_iter().find(|form| !form.is_post && form.action.ends_with("/events"));
     form.unwrap_or_else(|| panic!("no filters in {page}"))
 }
 

@@ -70,10 +70,10 @@ async fn of_webhook(
     };
     let first =
         v1::ListDeliveriesRequest { created_from: event.created_at, created_to: event.created_at, ..newest.clone() };
-    let (mut found, first) = tokio::try_join!(list(workspace, newest), list(workspace, first))?;
-    // A core of an earlier version has no spans: it gives the same twice.
-    found.extend(first);
-    found.dedup_by(|one, other| one.id == other.id);
+    let (mut found, mut first) = tokio::try_join!(list(workspace, newest), list(workspace, first))?;
+    // The first one may be among the newest.
+    first.retain(|delivery| found.iter().all(|other| other.id != delivery.id));
+    found.append(&mut first);
     let name = webhook.description.as_deref().filter(|text| !text.is_empty()).unwrap_or(&webhook.url);
     Ok(found.into_iter().map(|delivery| EventDelivery { webhook: name.to_owned(), delivery }).collect())
 }

@@ -28,7 +28,6 @@ use crate::{
 #[template(path = "thesis.html")]
 struct ThesisPage {
     layout: Layout,
-    workspace: Workspace,
     text: String,
     /// Theses on the token in the hours before this one; none if they are not known.
     chart: Option<Chart>,
@@ -101,7 +100,6 @@ pub(super) async fn show(workspace: Workspace, Path((_, _, id)): Path<(String, S
         public_url: outside(thesis.public_url),
         verify_href,
         receipt_href,
-        workspace,
     };
     render(StatusCode::OK, &page)
 }
