@@ -389,8 +389,8 @@ class Reader:
         return first
 
 
-LEFT_OUT = ("openWebSocket", "getDescription")
-"""Operations without a method: streams use Server-Sent Events, and the description is for generators."""
+LEFT_OUT = ("openWebSocket", "getAsyncDescription", "getDescription")
+"""Operations without a method: streams use Server-Sent Events, and the descriptions are for generators."""
 
 SLASHED = ("getTile.tile",)
 """Path parameters of several parts, whose slashes are not percent-encoded."""

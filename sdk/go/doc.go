@@ -2,7 +2,7 @@
 //
 // [New] makes a [Client]. Each operation of the API is a method of it, and each list has a method that reads all pages as
 // an iterator. [Client.Stream] follows events over any break, [WebhookVerifier] verifies deliveries of webhooks, and
-// [ReadDocument] reads receipts, which [Document.Verify] checks without network access.
+// [VerifyReceipt] checks receipts without network access.
 //
 // A refused request is an [*APIError]. Compare it with a code:
 //

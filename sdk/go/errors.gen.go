@@ -21,6 +21,8 @@ const (
 	CodeAPIKeyExpired ErrorCode = "API_KEY_EXPIRED"
 	// The key lacks the operation's scope. The status is 403.
 	CodeInsufficientScope ErrorCode = "INSUFFICIENT_SCOPE"
+	// The key may not be sent from this address. The status is 403.
+	CodeAddressNotAllowed ErrorCode = "ADDRESS_NOT_ALLOWED"
 	// A live key's project is not approved for live data. The status is 403.
 	CodeLiveAccessNotApproved ErrorCode = "LIVE_ACCESS_NOT_APPROVED"
 	// The key's project is archived. The status is 403.

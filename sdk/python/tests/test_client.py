@@ -80,6 +80,16 @@ class Requests(unittest.TestCase):
         paths = [request.url.raw_path.decode() for request in script.requests]
         self.assertEqual(paths, ["/v1/archive/2026-01-31/a%2Fb%3F.parquet", "/v1/log/live/tile/0/x001/234"])
 
+    def test_an_id_that_names_nothing_is_not_sent(self) -> None:
+        script = Script()
+        made, _ = client(script)
+        for one in ("", ".", ".."):
+            with self.assertRaises(ValueError):
+                made.get_thesis(one)
+            with self.assertRaises(ValueError):
+                made.get_receipt(one)
+        self.assertEqual(script.requests, [])
+
     def test_none_clears_what_can_be_cleared_and_leaves_out_the_rest(self) -> None:
         script = Script(*(httpx.Response(200, json=alert(1)) for _ in range(2)))
         made, _ = client(script)

@@ -30,7 +30,7 @@ class Models(unittest.TestCase):
     def test_each_example_is_read(self) -> None:
         read = set()
         for operation, name, example in examples():
-            if operation == "getDescription":
+            if operation in ("getAsyncDescription", "getDescription"):
                 continue
             with self.subTest(operation):
                 reader = read_event if name == "Event" else getattr(types, name).read

@@ -13,7 +13,7 @@ from helpers import Script, async_client, client, refusal
 
 from trade_thesis import ApiConnectionError, EventMessage, GapMessage, errors
 from trade_thesis._sse import Parser
-from trade_thesis.types import UnknownEvent
+from trade_thesis.types import StreamGap, UnknownEvent
 
 
 def event(number: int, kind: str = "later.type") -> str:
@@ -158,6 +158,14 @@ class Following(unittest.TestCase):
         assert isinstance(message, GapMessage)
         self.assertEqual([one.id for one in made.missed_events(message.gap)], ["evt_3"])
         self.assertEqual(script.requests[1].url.raw_path.decode(), "/v1/events?token=RUN&text=a%26b")
+
+    def test_a_gap_leads_to_no_other_service(self) -> None:
+        script = Script()
+        made, _ = client(script)
+        for path in ("https://a.example/v1/events", "//a.example/v1/events", "@a.example/v1/events", "/v1/theses"):
+            with self.assertRaises(ValueError):
+                next(made.missed_events(StreamGap.read({**GAP, "path": path})))
+        self.assertEqual(script.requests, [])
 
 
 if __name__ == "__main__":

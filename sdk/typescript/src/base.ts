@@ -81,12 +81,16 @@ export abstract class Base {
    */
   missedEvents(gap: StreamGap, options: CallOptions = {}): AsyncGenerator<Event, void, void> {
     const [path = "", query] = gap.path.split("?", 2);
+    // What follows the address of the service could make it another one, which would get the key.
+    if (path !== "/v1/events") throw new TypeError(`${JSON.stringify(gap.path)} is not the path of a gap`);
     const fields = [...new URLSearchParams(query)].map(([name, value]) => [name, value, "plain"] as const);
     return this.rows<Event>({ method: "GET", path, query: fields }, options);
   }
 
   /** Sends a request, and repeats it where that helps. */
   protected async call<T>(call: Call, options: CallOptions, read: Reader<T> = readJson): Promise<T> {
+    // An address without a part, or with dots in its place, is another one.
+    if (/\/\.{0,2}(\/|$)/.test(call.path)) throw new TypeError(`a part of the path ${call.path} names nothing`);
     const headers = { ...this.#headers };
     if (call.isIdempotent) headers["Idempotency-Key"] = options.idempotencyKey ?? crypto.randomUUID();
     const maxRetries = call.isRepeatable === false ? 0 : (options.maxRetries ?? this.#maxRetries);
@@ -148,7 +152,10 @@ export abstract class Base {
         connection.abort(new ApiTimeoutError("the stream did not open in time"));
       }, this.#timeoutMs);
       try {
-        return await this.#fetch(address, { headers, signal, cache: "no-store", redirect: "manual" });
+        const response = await this.#fetch(address, { headers, signal, cache: "no-store", redirect: "manual" });
+        // What an error says must come in the same time.
+        if (!response.ok) throw await refusal(response);
+        return response;
       } catch (error) {
         throw failure(error, signal, options.signal);
       } finally {

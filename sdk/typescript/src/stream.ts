@@ -1,5 +1,5 @@
 import { ApiConnectionError, ApiTimeoutError, TradeThesisError, UnexpectedResponseError } from "./errors.js";
-import { growingPause, helpsAgain, pauseBefore, refusal, retryAfterOf } from "./policy.js";
+import { growingPause, helpsAgain, pauseBefore, retryAfterOf } from "./policy.js";
 import { type Frame, Parser } from "./sse.js";
 import type { Event, StreamGap } from "./types.js";
 
@@ -14,7 +14,7 @@ export type StreamMessage =
 
 type Step = StreamMessage | { readonly type: "cursor" | "end"; readonly cursor: string };
 
-/** Sends the request of a stream that continues after a cursor. The controller ends the connection. */
+/** Opens a stream that continues after a cursor, or throws its refusal. The controller ends the connection. */
 export type Opening = (cursor: string | undefined, connection: AbortController) => Promise<Response>;
 
 /** Iterates over the messages of a stream, over any break. Leave the loop to close it. */
@@ -85,7 +85,6 @@ export class EventStream implements AsyncIterable<StreamMessage> {
     try {
       this.#signal?.throwIfAborted();
       const response = await this.#opening(this.#cursor, connection);
-      if (!response.ok) throw await refusal(response);
       this.#wasOpen = true;
       if (response.status === 204 || response.body === null) {
         yield { type: "end", cursor: this.#cursor ?? "" };

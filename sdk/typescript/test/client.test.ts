@@ -59,6 +59,15 @@ test("it encodes paths", async () => {
   );
 });
 
+test("an id that names nothing is not sent", async () => {
+  const { client, sent } = scripted([]);
+  for (const id of ["", ".", ".."]) {
+    await assert.rejects(client.getThesis(id), TypeError);
+    await assert.rejects(client.getReceipt(id), TypeError);
+  }
+  assert.equal(sent.length, 0);
+});
+
 test("null clears a field, and undefined leaves it out", async () => {
   const { client, sent } = scripted([json({}), json({})]);
   await client.updateAlert("al_1", { above: null, for: "1m", name: undefined });

@@ -1,7 +1,7 @@
 // Streams: the parser, and how they survive breaks.
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { ApiConnectionError, AuthenticationError, UnexpectedResponseError } from "../src/index.js";
+import { ApiConnectionError, ApiTimeoutError, AuthenticationError, UnexpectedResponseError } from "../src/index.js";
 import { Parser } from "../src/sse.js";
 import { EventStream, type StreamMessage } from "../src/stream.js";
 import { broken, json, refusal, scripted, silent } from "./helpers.js";
@@ -143,4 +143,26 @@ test("the events of a gap can be read", async () => {
   for await (const { id } of client.missedEvents(GAP)) ids.push(id);
   assert.deepEqual(ids, ["evt_3"]);
   assert.equal(`${sent[0]?.url.pathname}${sent[0]?.url.search}`, GAP.path);
+});
+
+test("a gap leads to no other service", () => {
+  const { client } = scripted([]);
+  for (const path of ["https://a.example/v1/events", "//a.example/v1/events", "@a.example/v1/events", "/v1/theses"]) {
+    assert.throws(() => client.missedEvents({ ...GAP, path }), TypeError);
+  }
+});
+
+test("a refusal whose body never ends is a break", async () => {
+  const unfinished = (signal: AbortSignal | null | undefined): Promise<Response> => {
+    const body = new ReadableStream<Uint8Array>({
+      start: (controller) => {
+        signal?.addEventListener("abort", () => {
+          controller.error(signal.reason);
+        });
+      },
+    });
+    return Promise.resolve(new Response(body, { status: 503 }));
+  };
+  const { client } = scripted([unfinished], { timeoutMs: 10, maxRetries: 0 });
+  await assert.rejects(taken(client.streamEvents()), ApiTimeoutError);
 });

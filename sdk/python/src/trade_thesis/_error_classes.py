@@ -37,6 +37,7 @@ class PermissionDeniedError(ApiError):
     Its codes:
 
     - `INSUFFICIENT_SCOPE`: The key lacks the operation's scope.
+    - `ADDRESS_NOT_ALLOWED`: The key may not be sent from this address.
     - `LIVE_ACCESS_NOT_APPROVED`: A live key's project is not approved for live data.
     - `PROJECT_ARCHIVED`: The key's project is archived.
     - `HISTORY_LIMIT`: A bound, or what is asked for, is older than the plan's history window.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import platform
 import random
+import re
 from typing import Any, TypeVar
 
 import httpx
@@ -44,6 +45,9 @@ class Requests:
 
     def arguments(self, call: Call[Any], timeout: float | None) -> dict[str, Any]:
         """The arguments with which httpx builds a request."""
+        # An address without a part, or with dots in its place, is another one.
+        if re.search(r"/\.{0,2}(/|$)", call.path):
+            raise ValueError(f"a part of the path {call.path} names nothing")
         headers = dict(self.headers)
         if call.idempotency_key is not None:
             headers["Idempotency-Key"] = call.idempotency_key

@@ -39,4 +39,7 @@ class Pages:
 def gap_call(gap: StreamGap) -> Call[Any]:
     """The request of the list of a gap."""
     path, _, query = gap.path.partition("?")
+    # What follows the address of the service could make it another one, which would get the key.
+    if path != "/v1/events":
+        raise ValueError(f"{gap.path!r} is not the path of a gap")
     return Call("GET", path, read_any, query=[(name, value, "plain") for name, value in urllib.parse.parse_qsl(query)])

@@ -19,6 +19,8 @@ open_enum! {
     ApiKeyExpired = "API_KEY_EXPIRED",
     /// The key lacks the operation's scope. The status is 403.
     InsufficientScope = "INSUFFICIENT_SCOPE",
+    /// The key may not be sent from this address. The status is 403.
+    AddressNotAllowed = "ADDRESS_NOT_ALLOWED",
     /// A live key's project is not approved for live data. The status is 403.
     LiveAccessNotApproved = "LIVE_ACCESS_NOT_APPROVED",
     /// The key's project is archived. The status is 403.

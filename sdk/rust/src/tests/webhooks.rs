@@ -54,7 +54,7 @@ fn a_delivery_is_verified_through_a_rotation() {
 
 #[test]
 fn a_changed_delivery_is_refused() {
-    let changed = [b" ", BODY].concat();
+    let changed = [b" ".as_slice(), BODY].concat();
     let outcome = verifier(&[OLD]).verify_at(&service_headers(&[OLD]), &changed, AT);
     assert!(matches!(outcome, Err(WebhookError::Signature)));
     for header in ["v1=00", "t=x,v1=00", "t=-1,v1=00", "t=+1,v1=00", "t=,v1=00", ""] {
