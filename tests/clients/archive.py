@@ -64,15 +64,22 @@ async def check_day(client, folder, date, files):
     assert summed == len(theses), date
 
 
+async def whole_days(client):
+    """The files of the sandbox's days by date and kind, once six days or more are there and none is under way."""
+    async with asyncio.timeout(SOON):
+        while True:
+            days = {}
+            for file in await every(client, "/v1/archive", limit=100):
+                days.setdefault(file["date"], {})[file["kind"]] = file
+            if len(days) >= 6 and all(len(files) == len(KINDS) for files in days.values()):
+                return days
+            await asyncio.sleep(0.5)
+
+
 async def agrees(service):
     """Every day of the sandbox. The service has no ticker, so its earlier days stay as they are."""
     async with httpx.AsyncClient(base_url=service.http, headers=AUTHORIZATION, timeout=30) as client:
-        async with asyncio.timeout(SOON):
-            while len(files := await every(client, "/v1/archive", limit=100)) < 6 * len(KINDS):
-                await asyncio.sleep(0.5)
-        days = {}
-        for file in files:
-            days.setdefault(file["date"], {})[file["kind"]] = file
+        days = await whole_days(client)
         with tempfile.TemporaryDirectory() as folder:
             for date, of_day in days.items():
                 await check_day(client, folder, date, of_day)

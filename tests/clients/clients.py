@@ -24,7 +24,7 @@ from service import AUTHORIZATION, KEY, Service, endpoint
 # Longest wait for one thing to happen.
 SOON = 30
 # Longest walk through the console or the documentation.
-CONSOLE_SOON = 450
+CONSOLE_SOON = 600
 HERE = pathlib.Path(__file__).parent
 
 

@@ -66,12 +66,13 @@ async function searched(reader) {
   await page.keyboard.press("ArrowDown");
   assert.equal(await query.getAttribute("aria-activedescendant"), "finder-found-1");
   await page.keyboard.press("Escape");
-  assert.ok(!(await page.locator(".finder").isVisible()));
+  await page.locator(".finder").waitFor({ state: "hidden" });
   await found("invalid_cursor", "/docs/errors#invalid_cursor");
   assert.deepEqual(asked.filter((path) => path.startsWith("/docs")), ["/docs/search.json"]);
   // It works without the network, too.
   await page.context().setOffline(true);
   await page.keyboard.press("Escape");
+  await page.locator(".finder").waitFor({ state: "hidden" });
   await found("deleteWebhook", "/docs/reference/deleteWebhook");
   await page.context().setOffline(false);
   await page.keyboard.press("Enter");

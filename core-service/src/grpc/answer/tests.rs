@@ -24,7 +24,7 @@ use crate::{
 };
 
 /// Operations that viewers may not call.
-const CHANGES: [Operation; 8] = [
+const CHANGES: [Operation; 11] = [
     Operation::CreateTestThesis,
     Operation::CreateWebhook,
     Operation::UpdateWebhook,
@@ -33,6 +33,9 @@ const CHANGES: [Operation; 8] = [
     Operation::TestWebhook,
     Operation::ReplayDelivery,
     Operation::StartWebhookReplay,
+    Operation::CreateAlert,
+    Operation::UpdateAlert,
+    Operation::DeleteAlert,
 ];
 
 /// The operations that the core of these tests does not offer.
