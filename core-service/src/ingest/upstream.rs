@@ -40,6 +40,9 @@ use crate::{
 const MISSING_MS: i64 = 10 * MINUTE_MS;
 /// Maximum number of lookup outcomes that are kept in memory.
 const MAX_CACHED_OUTCOMES: usize = 65_536;
+/// Time for which an object that was found is not looked up again, in milliseconds: longer than a caller takes from its
+/// read of the store to the lookup.
+const JUST_FOUND_MS: i64 = 1_000;
 /// Seconds until a caller may try again when the upstream gave no time.
 const DEFAULT_RETRY_S: u32 = 1;
 
@@ -162,6 +165,10 @@ impl Upstream {
         loop {
             let (outcome, serves) = {
                 let mut running = self.running.lock();
+                // This caller may have read the store before a lookup that has ended since then.
+                if !running.contains_key(&key) && self.was_just_found(&thing) {
+                    return LookupOutcome::Found(None);
+                }
                 let current = running.entry(key.clone()).or_insert_with(|| {
                     let (upstream, thing, key) = (Arc::clone(self), thing.clone(), key.clone());
                     // The task continues for the other callers when one leaves.
@@ -185,6 +192,13 @@ impl Upstream {
         }
     }
 
+    /// True if the object was found so lately that the store has it. Pages and re-syncs are looked up each time.
+    fn was_just_found(&self, thing: &Thing) -> bool {
+        !matches!(thing, Thing::Page(_) | Thing::Resync(_))
+            && (self.outcomes.get(&key_of(thing).0))
+                .is_some_and(|known| known.found && self.now_ms() - known.at < JUST_FOUND_MS)
+    }
+
     fn cache_outcome(&self, thing: &Thing, outcome: &LookupOutcome) {
         if matches!(thing, Thing::Page(_)) {
             return;
@@ -198,7 +212,7 @@ impl Upstream {
     }
 
     /// Stores an outcome in memory, and in the store for all cores.
-    async fn store_outcome(&self, thing: &Thing, outcome: &LookupOutcome) {
+    pub(super) async fn store_outcome(&self, thing: &Thing, outcome: &LookupOutcome) {
         self.cache_outcome(thing, outcome);
         let (key, _) = key_of(thing);
         if matches!(thing, Thing::Page(_)) {

@@ -1,4 +1,4 @@
-//! Counts of a page of theses.
+//! Counts of a page of theses, and lookups that concurrent callers share.
 
 use std::time::Duration;
 
@@ -19,10 +19,9 @@ fn engagement(upstream_id: &str, likes: i64, changed_at: i64) -> Observation {
     Observation { observed_at: changed_at, revision: Some(changed_at), seen: ObservedThing::Engagement(seen) }
 }
 
-#[tokio::test]
-async fn a_page_misses_only_changes_that_no_frame_brought() {
-    let clock = ManualClock::new();
-    let core = core(memory(&clock), &clock, 1).await;
+/// An upstream that refuses connections.
+async fn refusing_upstream(clock: &Arc<ManualClock>) -> Arc<Upstream> {
+    let core = core(memory(clock), clock, 1).await;
     let settings = UpstreamSettings {
         url: "http://127.0.0.1:9".parse().unwrap(),
         token: "token".into(),
@@ -32,7 +31,27 @@ async fn a_page_misses_only_changes_that_no_frame_brought() {
         refresh: Duration::ZERO,
     };
     let (shared, datasets, peers) = (Arc::clone(&core.shared), Arc::clone(&core.datasets), Arc::clone(&core.peers));
-    let upstream = Upstream::new(shared, datasets, peers, settings).unwrap();
+    Upstream::new(shared, datasets, peers, settings).unwrap()
+}
+
+#[tokio::test]
+async fn a_caller_shares_a_lookup_that_ended_after_its_read_of_the_store() {
+    let clock = ManualClock::new();
+    let upstream = refusing_upstream(&clock).await;
+    let thing = Thing::Handle("@ada".to_owned());
+    upstream.store_outcome(&thing, &LookupOutcome::Found(None)).await;
+    assert_eq!(upstream.lookup_here(Thing::Handle("ADA".to_owned())).await, LookupOutcome::Found(None));
+    let resync = Thing::Resync(v1::Resync::default());
+    upstream.store_outcome(&resync, &LookupOutcome::Found(None)).await;
+    assert!(matches!(upstream.lookup_here(resync).await, LookupOutcome::Unavailable { .. }), "each re-sync is sent");
+    clock.advance(1_000);
+    assert!(matches!(upstream.lookup_here(thing).await, LookupOutcome::Unavailable { .. }), "the outcome is old");
+}
+
+#[tokio::test]
+async fn a_page_misses_only_changes_that_no_frame_brought() {
+    let clock = ManualClock::new();
+    let upstream = refusing_upstream(&clock).await;
     let counts = async |seen: Observation| {
         let mut result = v1::PageResult::default();
         upstream.apply_theses(vec![Ok(vec![seen])], &mut result).await.unwrap();
