@@ -57,11 +57,13 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
 async fn invite(setup: &Setup) -> Result<(String, String), Failure> {
     let core = load::core(setup.open().await?, setup.search_dir()).await?;
     let project = load::project(&core)?;
+    let now_ms = SystemClock.now_ms();
     let person = Person {
         user: User::default().into(),
         session_id: String::new(),
         actor: Actor::operator(None),
-        now_ms: SystemClock.now_ms(),
+        now_ms,
+        confirmed_at: now_ms,
     };
     let request = v1::CreateInvitationRequest {
         organization_id: project.organization_id.clone(),

@@ -161,7 +161,8 @@ mod tests {
             let secret = ring(*key).seal(SealPurpose::WebhookSecret(&id), b"whsec_x");
             let webhook = Webhook { id, secret, ..Webhook::default() };
             let entry = control::encode(NOON, vec![ControlChange::Webhook(webhook)], Act::default());
-            backend.apply(control::entry_changes(seq, entry).unwrap().collect()).await.unwrap();
+            let (rows, _) = control::entry_changes(seq, entry).unwrap();
+            backend.apply(rows.collect()).await.unwrap();
         }
         backend
     }

@@ -261,7 +261,7 @@ mod tests {
     fn membership(role: Role) -> v1::Membership {
         let organization =
             v1::Organization { id: "org_1".to_owned(), name: "Acme".to_owned(), ..v1::Organization::default() };
-        v1::Membership { organization: Some(organization), role: role.into(), ..v1::Membership::default() }
+        v1::Membership { organization: Some(organization), role: role.into() }
     }
 
     fn inside(path: &str, live_approved: bool) -> Frame {

@@ -198,7 +198,7 @@ impl EventStream {
         let pause = pause_after(error, self.failures)?;
         let may_open = self.was_open || self.failures <= self.client.max_retries();
         let is_first_break = self.was_open && self.failures == 1 && error.api().is_none();
-        may_open.then(|| if is_first_break { self.pause } else { pause })
+        may_open.then_some(if is_first_break { self.pause } else { pause })
     }
 
     #[cfg(test)]

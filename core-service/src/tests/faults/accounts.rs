@@ -20,7 +20,12 @@ use super::{
     world::{World, ready},
     world_store::StoreKind,
 };
-use crate::{control::CONTROL_LOG, domain::account::Act, store::schema, tables::control};
+use crate::{
+    control::CONTROL_LOG,
+    domain::account::Act,
+    store::schema,
+    tables::{audit, control},
+};
 
 const OWNER: &str = "Owner@people.example";
 const OTHER: &str = "other@people.example";
@@ -75,8 +80,8 @@ async fn count_audit_rows(world: &World, action: &str) -> usize {
     let rows = store.all(&schema::AUDIT).into_iter();
     let mut rows: BTreeMap<String, _> = rows.map(|(key, row)| (format!("{key:?}"), row.body)).collect();
     for (seq, body) in logs(store).remove(CONTROL_LOG).unwrap_or_default() {
-        let changes =
-            control::entry_changes(seq, body).unwrap().filter(|change| change.table.name == schema::AUDIT.name);
+        let (_, audit_rows) = control::entry_changes(seq, body).unwrap();
+        let changes = audit_rows.into_iter().map(|row| audit::change(row.at, &row.id, &row.act));
         rows.extend(changes.map(|change| (format!("{:?}", change.key), change.body.unwrap())));
     }
     rows.into_values().filter(|body| Act::decode(body.clone()).unwrap().action == action).count()

@@ -13,6 +13,7 @@ use crate::{
     control::{CONTROL_LOG, Control},
     convert,
     domain::{
+        account::Act,
         control::ControlChange,
         dataset::Dataset,
         delivery::{Status, delivery_id},
@@ -25,7 +26,7 @@ use crate::{
     log::writer::DERIVED,
     store::{Table, schema},
     tables::{
-        control,
+        audit, audit_chain, control,
         delivery_rows::LOGGED,
         theses::{ALL_AUTHORS, ALL_TOKENS, ThesisStore},
     },
@@ -317,11 +318,17 @@ fn recount_audit(store: &MemoryStore, log: &[(u64, bytes::Bytes)]) {
         }
     });
     let (mut done, mut projected) = (BTreeMap::new(), BTreeMap::new());
+    let mut chains: BTreeMap<String, Vec<u8>> = BTreeMap::new();
     for (seq, body) in log {
-        for change in control::entry_changes(*seq, body.clone()).unwrap() {
-            if change.table.name == schema::AUDIT.name {
-                done.insert(format!("{:?}", change.key), (*seq, change.body.unwrap()));
-            }
+        let (_, audit_rows) = control::entry_changes(*seq, body.clone()).unwrap();
+        for row in audit_rows {
+            let chain = row.act.organization_id.clone().map(|organization| {
+                let hash = chains.entry(organization).or_insert_with(|| vec![0; 32]);
+                *hash = audit_chain::next_hash(hash, &row);
+                hash.clone()
+            });
+            let change = audit::change(row.at, &row.id, &Act { chain, ..row.act });
+            done.insert(format!("{:?}", change.key), (*seq, change.body.unwrap()));
         }
     }
     for (key, row) in store.all(&schema::AUDIT) {
