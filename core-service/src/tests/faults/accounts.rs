@@ -16,16 +16,11 @@ use tonic::Status;
 
 use super::{
     requests::{person, service},
-    stored::logs,
+    stored::{audit_rows, logs},
     world::{World, ready},
     world_store::StoreKind,
 };
-use crate::{
-    control::CONTROL_LOG,
-    domain::account::Act,
-    store::schema,
-    tables::{audit, control},
-};
+use crate::{control::CONTROL_LOG, domain::account::Act, store::schema};
 
 const OWNER: &str = "Owner@people.example";
 const OTHER: &str = "other@people.example";
@@ -79,11 +74,8 @@ async fn count_audit_rows(world: &World, action: &str) -> usize {
     let store = &*world.store.rows().await;
     let rows = store.all(&schema::AUDIT).into_iter();
     let mut rows: BTreeMap<String, _> = rows.map(|(key, row)| (format!("{key:?}"), row.body)).collect();
-    for (seq, body) in logs(store).remove(CONTROL_LOG).unwrap_or_default() {
-        let (_, audit_rows) = control::entry_changes(seq, body).unwrap();
-        let changes = audit_rows.into_iter().map(|row| audit::change(row.at, &row.id, &row.act));
-        rows.extend(changes.map(|change| (format!("{:?}", change.key), change.body.unwrap())));
-    }
+    let log = logs(store).remove(CONTROL_LOG).unwrap_or_default();
+    rows.extend(audit_rows(&log).into_iter().map(|(key, (_, body))| (key, body)));
     rows.into_values().filter(|body| Act::decode(body.clone()).unwrap().action == action).count()
 }
 

@@ -6,14 +6,13 @@ use prost::Message as _;
 use thesis_proto::v1::WebhookStatus;
 
 use super::{
-    stored::{deliveries, logs, recount_theses, replay, stored_row},
+    stored::{audit_rows, deliveries, logs, recount_theses, replay, stored_row},
     world::World,
 };
 use crate::{
     control::{CONTROL_LOG, Control},
     convert,
     domain::{
-        account::Act,
         control::ControlChange,
         dataset::Dataset,
         delivery::{Status, delivery_id},
@@ -26,7 +25,7 @@ use crate::{
     log::writer::DERIVED,
     store::{Table, schema},
     tables::{
-        audit, audit_chain, control,
+        control,
         delivery_rows::LOGGED,
         theses::{ALL_AUTHORS, ALL_TOKENS, ThesisStore},
     },
@@ -317,20 +316,7 @@ fn recount_audit(store: &MemoryStore, log: &[(u64, bytes::Bytes)]) {
             checkpoint = version.unsigned_abs();
         }
     });
-    let (mut done, mut projected) = (BTreeMap::new(), BTreeMap::new());
-    let mut chains: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-    for (seq, body) in log {
-        let (_, audit_rows) = control::entry_changes(*seq, body.clone()).unwrap();
-        for row in audit_rows {
-            let chain = row.act.organization_id.clone().map(|organization| {
-                let hash = chains.entry(organization).or_insert_with(|| vec![0; 32]);
-                *hash = audit_chain::next_hash(hash, &row);
-                hash.clone()
-            });
-            let change = audit::change(row.at, &row.id, &Act { chain, ..row.act });
-            done.insert(format!("{:?}", change.key), (*seq, change.body.unwrap()));
-        }
-    }
+    let (done, mut projected) = (audit_rows(log), BTreeMap::new());
     for (key, row) in store.all(&schema::AUDIT) {
         // Other acts were written together with rows of people.
         if key[3].text().starts_with("control_") {

@@ -10,6 +10,7 @@ use thesis_proto::v1::WebhookStatus;
 use crate::{
     control::CONTROL_LOG,
     domain::{
+        account::Act,
         control::ControlChange,
         dataset::Dataset,
         delivery::Delivery,
@@ -24,7 +25,7 @@ use crate::{
     },
     store::{SharedBackend, Table, Value, schema},
     tables::{
-        control,
+        audit, audit_chain, control,
         delivery_rows::{self, LOGGED, QUEUED},
         generation::event_id_key,
         log::{LogStore, decode, payload},
@@ -53,6 +54,23 @@ pub(in crate::tests) fn logs(store: &MemoryStore) -> Logs {
         assert_eq!(entries.len() as u64, heads[name], "log {name} does not end at its head");
     }
     logs
+}
+
+/// The rows of the audit log that follow from the control log, by key, with the sequence numbers of their entries.
+pub(super) fn audit_rows(log: &[(u64, bytes::Bytes)]) -> BTreeMap<String, (u64, bytes::Bytes)> {
+    let (mut rows, mut chains) = (BTreeMap::new(), BTreeMap::new());
+    for (seq, body) in log {
+        for row in control::entry_changes(*seq, body.clone()).unwrap().1 {
+            let chain = row.act.organization_id.clone().map(|organization| {
+                let hash = chains.entry(organization).or_insert_with(|| vec![0; 32]);
+                *hash = audit_chain::next_hash(hash, &row);
+                hash.clone()
+            });
+            let change = audit::change(row.at, &row.id, &Act { chain, ..row.act });
+            rows.insert(format!("{:?}", change.key), (*seq, change.body.unwrap()));
+        }
+    }
+    rows
 }
 
 pub(in crate::tests) fn entries(bodies: &[(u64, bytes::Bytes)]) -> Vec<SequencedEntry> {
