@@ -70,7 +70,7 @@ pub async fn list_deliveries(
                 break;
             }
             after = Some(position);
-            let delivery = as_counted(delivery);
+            let Some(delivery) = delivery.map(&as_counted) else { continue };
             if status.is_none_or(|status| status == delivery.status)
                 && event_type.is_none_or(|event_type| event_type == delivery.event_type)
                 && event_id.as_ref().is_none_or(|id| *id == delivery.event_id)
