@@ -314,7 +314,7 @@ mod tests {
     }
 
     #[test]
-    fn figures_are_short() {
+    fn durations_and_counts_are_short() {
         let durations = [None, Some(0.0), Some(9.994), Some(99.94), Some(999.4), Some(1_000.0)].map(duration);
         assert_eq!(durations, ["–", "0.00 ms", "9.99 ms", "99.9 ms", "999 ms", "1.00 s"]);
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1\u{202f}000", "1\u{202f}234\u{202f}567"]);
