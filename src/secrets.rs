@@ -49,7 +49,7 @@ impl Secrets {
         Ok(Self {
             secret_key: SecretBox::new(Box::new(Self::secret_key_given(keys)?)),
             service_token: Self::service_token_given(keys)?,
-            log_key: keys.log_key()?.map(|key| SecretBox::new(Box::new(key))),
+            log_key: keys.cluster_log_key()?.map(|key| SecretBox::new(Box::new(key))),
         })
     }
 

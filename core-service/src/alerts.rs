@@ -222,7 +222,9 @@ impl Judge {
     async fn append(&self, change: AlertChange, crossing: Crossing) -> Result<()> {
         let (dataset, revision) = (change.alert.dataset(), change.progress.revision);
         let id = change.alert.id.clone();
-        if self.datasets.change_alert_here(&dataset, change, crossing).await? {
+        let is_appended = self.datasets.change_alert_here(&dataset, change, crossing).await?;
+        // The log also refuses changes of an alert that was deleted meanwhile, with its progress.
+        if is_appended || self.shared.control.state().alerts().get(&id).is_none() {
             return Ok(());
         }
         Err(Error::from(StoreError::Unavailable(format!("revision {revision} of {id} comes from another core"))))

@@ -63,6 +63,7 @@ pub mod list_webhooks;
 pub mod log;
 pub mod missing;
 pub mod open_stream;
+mod paging;
 mod receipts;
 mod refresh;
 pub mod replay_delivery;

@@ -5,7 +5,7 @@ mod chart;
 use askama::Template;
 use http::{
     HeaderValue, StatusCode,
-    header::{CACHE_CONTROL, CONTENT_TYPE},
+    header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER},
 };
 use prost_types::Timestamp;
 use rest_edge_console::HEADERS;
@@ -95,6 +95,9 @@ pub(crate) fn page(public_url: &str, status: Result<&v1::ServiceStatus, &ApiErro
     response.headers_mut().extend(HEADERS);
     response.headers_mut().insert(CONTENT_TYPE, HTML);
     response.headers_mut().insert(CACHE_CONTROL, NO_STORE);
+    if let Some(seconds) = status.err().and_then(|error| error.retry_after) {
+        response.headers_mut().insert(RETRY_AFTER, seconds.into());
+    }
     Ok(response)
 }
 
@@ -232,16 +235,17 @@ fn grouped(count: i64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use http::response::Parts;
     use http_body_util::BodyExt as _;
     use thesis_proto::{error::ErrorCode, time::from_millis};
 
     use super::*;
 
-    async fn shown(status: Result<&v1::ServiceStatus, &ApiError>) -> (u16, String) {
+    async fn shown(status: Result<&v1::ServiceStatus, &ApiError>) -> (Parts, String) {
         let response = page("https://data.test", status).unwrap();
         let (head, body) = response.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
-        (head.status.as_u16(), String::from_utf8(body.to_vec()).unwrap())
+        (head, String::from_utf8(body.to_vec()).unwrap())
     }
 
     #[tokio::test]
@@ -277,8 +281,9 @@ mod tests {
             feed: Some(v1::FeedSummary { state: v1::FeedState::Up.into(), lag_ms: Some(120) }),
             ..v1::ServiceStatus::default()
         };
-        let (code, html) = shown(Ok(&status)).await;
-        assert_eq!(code, 200);
+        let (head, html) = shown(Ok(&status)).await;
+        assert_eq!(head.status, 200);
+        assert!(!head.headers.contains_key(RETRY_AFTER));
         for text in [
             "A part of the service does not work.",
             "stalled",
@@ -300,14 +305,16 @@ mod tests {
 
     #[tokio::test]
     async fn it_says_when_there_is_no_status() {
-        let error = ApiError::new(ErrorCode::ServiceUnavailable, "no core answers");
-        let (code, html) = shown(Err(&error)).await;
-        assert_eq!(code, 503);
-        assert!(html.contains("The status cannot be read: no core answers."), "{html}");
+        for (code, number) in [(ErrorCode::ServiceUnavailable, 503), (ErrorCode::RateLimited, 429)] {
+            let error = ApiError::new(code, "no core answers").with_retry_after(7);
+            let (head, html) = shown(Err(&error)).await;
+            assert_eq!((head.status.as_u16(), &head.headers[RETRY_AFTER]), (number, &HeaderValue::from_static("7")));
+            assert!(html.contains("The status cannot be read: no core answers."), "{html}");
+        }
     }
 
     #[test]
-    fn figures_are_short() {
+    fn durations_and_counts_are_short() {
         let durations = [None, Some(0.0), Some(9.994), Some(99.94), Some(999.4), Some(1_000.0)].map(duration);
         assert_eq!(durations, ["–", "0.00 ms", "9.99 ms", "99.9 ms", "999 ms", "1.00 s"]);
         assert_eq!([0, 999, 1_000, 1_234_567].map(grouped), ["0", "999", "1\u{202f}000", "1\u{202f}234\u{202f}567"]);

@@ -108,6 +108,16 @@ impl Keys {
         self.log_key.as_ref().map(|text| decode_log_key(text.expose_secret(), "its value")).transpose()
     }
 
+    /// The key that signs the log of a cluster, if it is signed. Witnesses cosign a signed log alone.
+    pub(crate) fn cluster_log_key(&self) -> Result<Option<[u8; 32]>, Refused> {
+        let key = self.log_key()?;
+        if key.is_none() && !self.witnesses.is_empty() {
+            let refused = Refused::new("SVC_LOG_KEY", "is not set, but SVC_WITNESSES needs it with SVC_STORE=scylla");
+            return Err(refused.remedy("set both, or neither"));
+        }
+        Ok(key)
+    }
+
     /// The witnesses. Names and keys must be distinct, because a cosignature is assigned to its witness by both.
     pub(crate) fn witnesses(&self) -> Result<Vec<WitnessSettings>, Refused> {
         let refused = |reason: String| {

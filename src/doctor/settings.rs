@@ -125,7 +125,7 @@ fn core(settings: &Settings, errors: &mut Errors) {
             errors.of(settings.store.scylla());
             errors.of(Secrets::secret_key_given(keys));
             errors.of(Secrets::service_token_given(keys));
-            errors.of(keys.log_key());
+            errors.of(keys.cluster_log_key());
         }
         StoreKind::Embedded if settings.store.data_dir.is_dir() => {
             let dir = &settings.store.data_dir;

@@ -178,10 +178,10 @@ async fn no_connection_is_a_failure(service: &Service) {
     let url = receiver.url.clone();
     drop(receiver);
     let webhook = client.webhook(&url, &["thesis.created"]).await;
-    let made = now_ms();
+    let created_at = now_ms();
     let event = client.thesis("writer", "NOBODY", "x").await.1;
     let row = delivery(&client, &webhook, &event, "retrying").await;
-    is_due_in_a_minute(&row, made);
+    is_due_in_a_minute(&row, created_at);
     assert_eq!(row["response_status"], Value::Null);
 }
 

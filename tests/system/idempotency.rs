@@ -33,8 +33,8 @@ fn is_replay(answer: &Answer) -> bool {
     replayed.is_some()
 }
 
-/// How many theses and webhooks a client made.
-async fn made(client: &Client) -> (usize, usize) {
+/// Counts the theses and webhooks of a client.
+async fn count_rows(client: &Client) -> (usize, usize) {
     (client.all("/v1/theses?handle=writer").await.len(), client.all("/v1/webhooks").await.len())
 }
 
@@ -62,7 +62,7 @@ async fn a_repeat_gets_the_first_answer(service: &Service) {
         assert_ne!(other.ok(201), first.json());
         assert!(!is_replay(&client.post(path, &body).await));
     }
-    assert_eq!(made(&client).await, (3, 3));
+    assert_eq!(count_rows(&client).await, (3, 3));
 }
 
 async fn another_request_with_the_key_is_refused(service: &Service) {
@@ -73,7 +73,7 @@ async fn another_request_with_the_key_is_refused(service: &Service) {
     other["text"] = json!("said otherwise");
     client.post_once(theses, &other, "k").await.error(422, "IDEMPOTENCY_KEY_REUSED");
     client.post_once(webhooks, &webhook, "k").await.error(422, "IDEMPOTENCY_KEY_REUSED");
-    assert_eq!(made(&client).await, (1, 0));
+    assert_eq!(count_rows(&client).await, (1, 0));
     assert!(is_replay(&client.post_once(theses, &thesis, "k").await));
 }
 
@@ -183,7 +183,7 @@ async fn repeats_at_once_create_one(service: &Service) {
         assert!(created.iter().all(|answer| answer.text == created[0].text));
         assert!(is_replay(&client.post_once(path, &body, path).await));
     }
-    assert_eq!(made(&client).await, (1, 1));
+    assert_eq!(count_rows(&client).await, (1, 1));
 }
 
 async fn the_key_has_a_form(service: &Service) {
@@ -199,5 +199,5 @@ async fn the_key_has_a_form(service: &Service) {
     // Reading ignores it.
     let reading = client.request(Method::GET, "/v1/me").header("idempotency-key", "");
     assert!(!is_replay(&client.send(reading).await));
-    assert_eq!(made(&client).await, (1, 0));
+    assert_eq!(count_rows(&client).await, (1, 0));
 }

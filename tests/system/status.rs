@@ -15,7 +15,7 @@ use crate::harness::{
 on_stores_of_their_own![
     everybody_reads_the_state_of_each_role,
     a_stalled_edge_shows_within_ten_seconds,
-    figures_are_those_of_a_probe,
+    latencies_and_deliveries_are_those_of_a_probe,
 ];
 
 /// Time within which a process that falls silent is shown so.
@@ -113,7 +113,7 @@ fn quantile(measured: &mut [i64], hundredths: usize) -> f64 {
     measured[(measured.len() * hundredths).div_ceil(100) - 1] as f64
 }
 
-async fn figures_are_those_of_a_probe(store: Store) {
+async fn latencies_and_deliveries_are_those_of_a_probe(store: Store) {
     let service = Service::on(&store, |setup| setup).await;
     let (client, receiver) = (service.test_client().await, Receiver::start().await);
     client.webhook(&receiver.url, &["thesis.created"]).await;

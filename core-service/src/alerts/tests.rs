@@ -3,14 +3,21 @@
 use std::time::Duration;
 
 use thesis_net::clock::Clock as _;
+use thesis_proto::v1;
 use tokio::time::timeout;
 
 use super::*;
 use crate::{
-    domain::{account::Actor, control::ControlChange, entry::Kind, window::HOUR_MS},
+    access::gate::RequestMeta,
+    domain::{
+        account::Actor, alert::AlertProgress, control::ControlChange, entry::Kind, operation::Operation,
+        window::HOUR_MS,
+    },
+    operations::delete_alert::delete_alert,
     service::Core,
     store::SharedBackend,
-    tests::harness::{ManualClock, NOON, core, memory, new_thesis},
+    tables::alerts::progress,
+    tests::harness::{LIVE_KEY, ManualClock, NOON, core, memory, new_thesis},
 };
 
 const SOON: Duration = Duration::from_secs(20);
@@ -40,6 +47,18 @@ async fn create(core: &Arc<Core>) -> Alert {
     let change = core.shared.control.change(Actor::service().does("alert.created"), |_| Ok((changes(), ())));
     change.await.unwrap();
     alert
+}
+
+async fn delete(core: &Arc<Core>, alert: &Alert) {
+    let meta = RequestMeta { authorization: Some(format!("Bearer {LIVE_KEY}").into()), ..RequestMeta::default() };
+    let call = core.gate.admit(meta, Operation::DeleteAlert).map_err(|refused| refused.error).unwrap();
+    delete_alert(core, &call, v1::DeleteAlertRequest { id: alert.id.clone() }).await.unwrap();
+}
+
+/// The stored progress of an alert.
+async fn stored(core: &Arc<Core>, alert: &Alert) -> AlertProgress {
+    let mut found = progress(&core.shared.backend, alert.dataset().name(), &[alert.id.as_str()]).await.unwrap();
+    found.pop().unwrap()
 }
 
 /// Posts a thesis on the token now.
@@ -98,7 +117,7 @@ async fn a_crossing_while_no_core_runs_is_reported_once() {
 }
 
 #[tokio::test]
-async fn a_deleted_alert_reports_nothing() {
+async fn a_deleted_alert_reports_nothing_and_has_no_progress() {
     let clock = ManualClock::new();
     let backend = memory(&clock);
     let running = start(&backend, &clock, 1).await;
@@ -107,15 +126,31 @@ async fn a_deleted_alert_reports_nothing() {
         post(&running, &clock, number).await;
     }
     assert_eq!(events(&running, &alert, 1).await.len(), 1);
-    let delete = || vec![ControlChange::AlertDeleted(alert.id.clone())];
-    let change = running.shared.control.change(Actor::service().does("alert.deleted"), |_| Ok((delete(), ())));
-    change.await.unwrap();
+    assert!(stored(&running, &alert).await.is_firing);
+    delete(&running, &alert).await;
     assert!(!is_needed(&running.shared, &running.peers, true));
-    stop(running).await;
+    stop(Arc::clone(&running)).await;
+    assert_eq!(stored(&running, &alert).await, AlertProgress::default());
     clock.advance(2 * HOUR_MS);
     let again = start(&backend, &clock, 2).await;
     assert_eq!(events(&again, &alert, 1).await.len(), 1);
     stop(again).await;
+}
+
+#[tokio::test]
+async fn a_refused_change_is_a_failure_unless_the_alert_was_deleted() {
+    let clock = ManualClock::new();
+    let running = start(&memory(&clock), &clock, 1).await;
+    let alert = create(&running).await;
+    let judge = Judge::begin(Arc::clone(&running.shared), Arc::clone(&running.datasets), true).await.unwrap();
+    let append = async || {
+        let progress = AlertProgress { revision: 3, ..AlertProgress::default() };
+        judge.append(AlertChange { alert: alert.clone(), progress, value: None }, Crossing::None).await
+    };
+    assert!(append().await.is_err(), "another core has judged it");
+    delete(&running, &alert).await;
+    append().await.unwrap();
+    stop(running).await;
 }
 
 #[tokio::test]
@@ -124,7 +159,7 @@ async fn a_log_takes_a_revision_once() {
     let running = start(&memory(&clock), &clock, 1).await;
     let alert = Alert { id: "al_2".to_owned(), project_id: "prj_2".to_owned(), ..Alert::default() };
     let change = |revision| {
-        let progress = crate::domain::alert::AlertProgress { revision, ..Default::default() };
+        let progress = AlertProgress { revision, ..AlertProgress::default() };
         AlertChange { alert: alert.clone(), progress, value: Some(1.0) }
     };
     let dataset = alert.dataset();

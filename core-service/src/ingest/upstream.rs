@@ -166,8 +166,10 @@ impl Upstream {
             let (outcome, serves) = {
                 let mut running = self.running.lock();
                 // This caller may have read the store before a lookup that has ended since then.
-                if !running.contains_key(&key) && self.was_just_found(&thing) {
-                    return LookupOutcome::Found(None);
+                if !running.contains_key(&key)
+                    && let Some(outcome) = self.recent_outcome(&thing)
+                {
+                    return outcome;
                 }
                 let current = running.entry(key.clone()).or_insert_with(|| {
                     let (upstream, thing, key) = (Arc::clone(self), thing.clone(), key.clone());
@@ -192,14 +194,22 @@ impl Upstream {
         }
     }
 
-    /// True if the object was found so lately that the store has it. Pages and re-syncs are looked up each time.
-    fn was_just_found(&self, thing: &Thing) -> bool {
-        !matches!(thing, Thing::Page(_) | Thing::Resync(_))
-            && (self.outcomes.get(&key_of(thing).0))
-                .is_some_and(|known| known.found && self.now_ms() - known.at < JUST_FOUND_MS)
+    /// The outcome of a lookup that has ended so lately that it serves this caller too. Pages and re-syncs are looked
+    /// up each time.
+    fn recent_outcome(&self, thing: &Thing) -> Option<LookupOutcome> {
+        if matches!(thing, Thing::Page(_) | Thing::Resync(_)) {
+            return None;
+        }
+        let known = self.outcomes.get(&key_of(thing).0)?;
+        let (outcome, max_age_ms) = if known.found {
+            (LookupOutcome::Found(None), JUST_FOUND_MS)
+        } else {
+            (LookupOutcome::Missing, MISSING_MS)
+        };
+        (self.now_ms() - known.at < max_age_ms).then_some(outcome)
     }
 
-    fn cache_outcome(&self, thing: &Thing, outcome: &LookupOutcome) {
+    pub(super) fn cache_outcome(&self, thing: &Thing, outcome: &LookupOutcome) {
         if matches!(thing, Thing::Page(_)) {
             return;
         }

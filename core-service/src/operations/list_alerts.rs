@@ -4,14 +4,11 @@ use std::sync::Arc;
 
 use thesis_proto::v1;
 
-use super::{fields::Fields, get_alert::shown};
+use super::{fields::Fields, get_alert::shown, paging::Paging};
 use crate::{
     access::gate::Call,
-    domain::{
-        alert::Alert,
-        list_cursor::{TimePosition, list_name},
-    },
-    error::{Error, Result},
+    domain::{alert::Alert, list_cursor::list_name},
+    error::Result,
     service::Core,
 };
 
@@ -20,28 +17,13 @@ pub async fn list_alerts(core: &Core, call: &Call, message: v1::ListAlertsReques
     let limit = fields.page(message.limit, message.cursor.as_deref());
     fields.finish()?;
     call.charge().await?;
-    let (caller, signer) = (&call.caller, core.shared.keys.cursor_signer());
-    let name = list_name(&["alerts", &caller.scope()]);
-    let read = |cursor: String| signer.read::<TimePosition>(&name, &cursor).ok_or_else(Error::invalid_cursor);
-    let after = message.cursor.map(read).transpose()?;
+    let caller = &call.caller;
+    let paging = Paging::new(core, list_name(&["alerts", &caller.scope()]), message.cursor.as_deref())?;
     core.shared.control.refresh().await?;
-    let mut rows: Vec<Arc<Alert>> = core
-        .shared
-        .control
-        .state()
-        .alerts()
-        .of(&caller.project.id, caller.key.live)
-        .filter(|alert| {
-            after.as_ref().is_none_or(|after| (alert.created_at, &alert.id) < (after.created_at, &after.id))
-        })
-        .cloned()
-        .collect();
-    rows.sort_unstable_by(|a, b| (b.created_at, &b.id).cmp(&(a.created_at, &a.id)));
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
-    let next_cursor = rows.last().filter(|_| has_more).map(|last| {
-        signer
-            .sign(&name, &TimePosition { created_at: last.created_at, id: last.id.clone(), ..TimePosition::default() })
-    });
-    Ok(v1::ListAlertsResponse { data: shown(core, &rows).await?, next_cursor, has_more })
+    let (rows, next_cursor) = {
+        let state = core.shared.control.state();
+        let rows = state.alerts().of(&caller.project.id, caller.key.live).cloned();
+        paging.select(rows, limit, |alert: &Arc<Alert>| (alert.created_at, alert.id.as_str()))
+    };
+    Ok(v1::ListAlertsResponse { data: shown(core, &rows).await?, has_more: next_cursor.is_some(), next_cursor })
 }

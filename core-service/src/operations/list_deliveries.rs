@@ -3,16 +3,13 @@
 
 use thesis_proto::{time::to_millis, v1};
 
-use super::{fields::Fields, get_webhook::read_webhook};
+use super::{fields::Fields, get_webhook::read_webhook, paging::Paging};
 use crate::{
     access::gate::Call,
     convert,
     delivery::rule::DeliveryRule,
-    domain::{
-        list_cursor::{TimePosition, list_name},
-        window::DAY_MS,
-    },
-    error::{Error, Result},
+    domain::{list_cursor::list_name, window::DAY_MS},
+    error::Result,
     service::Core,
     tables::deliveries::LogPosition,
 };
@@ -51,15 +48,11 @@ pub async fn list_deliveries(
     call.charge().await?;
     let webhook = read_webhook(core, &call.caller, &message.id).await?;
     let as_counted = |delivery| DeliveryRule::of(&core.shared.control.state(), &webhook, call.now_ms).counted(delivery);
-    let signer = core.shared.keys.cursor_signer();
-    let name = name_of(&message);
-    let v1::ListDeliveriesRequest { id, cursor, event_id, .. } = message;
-    let read = |cursor: String| signer.read::<TimePosition>(&name, &cursor).ok_or_else(Error::invalid_cursor);
-    let position = cursor.map(read).transpose()?;
+    let paging = Paging::new(core, name_of(&message), message.cursor.as_deref())?;
+    let v1::ListDeliveriesRequest { id, event_id, .. } = message;
     // No delivery is later than tomorrow, so the page reads no months after that.
     let end = to.map(|to| to.saturating_add(1).min(call.now_ms + DAY_MS));
-    let mut after: Option<LogPosition> =
-        position.map(|position| (position.created_at, position.id)).or_else(|| Some((end?, String::new())));
+    let mut after: Option<LogPosition> = paging.after.clone().or_else(|| Some((end?, String::new())));
     let mut data = Vec::new();
     let mut looked_at = 0;
     let mut has_more = true;
@@ -77,7 +70,7 @@ pub async fn list_deliveries(
                 break;
             }
             after = Some(position);
-            let delivery = as_counted(delivery);
+            let Some(delivery) = delivery.map(&as_counted) else { continue };
             if status.is_none_or(|status| status == delivery.status)
                 && event_type.is_none_or(|event_type| event_type == delivery.event_type)
                 && event_id.as_ref().is_none_or(|id| *id == delivery.event_id)
@@ -86,8 +79,6 @@ pub async fn list_deliveries(
             }
         }
     }
-    let next_cursor = after
-        .filter(|_| has_more)
-        .map(|(created_at, id)| signer.sign(&name, &TimePosition { created_at, id, ..TimePosition::default() }));
+    let next_cursor = after.filter(|_| has_more).map(|(created_at, id)| paging.cursor_after(created_at, id));
     Ok(v1::ListDeliveriesResponse { data, has_more: next_cursor.is_some(), next_cursor })
 }

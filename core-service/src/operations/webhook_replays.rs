@@ -168,7 +168,7 @@ async fn examine(core: &Core, webhook: &str, replay: &mut WebhookReplay, wanted:
         }
         (replay.after_at, replay.after_id) = (at, id);
         replay.examined += 1;
-        let delivery = rule.counted(delivery);
+        let Some(delivery) = delivery.map(|delivery| rule.counted(delivery)) else { continue };
         if delivery.status == replay.status && !delivery.is_requested() {
             wanted.push(delivery);
         }

@@ -17,8 +17,8 @@ use self::history::History;
 
 /// Time without a report after which a process counts as stalled, in milliseconds.
 const STALLED_MS: i64 = 7_000;
-/// Time for which a silent process makes its role degraded, and for which its figures count, in milliseconds. It may
-/// have been replaced since.
+/// Time for which a silent process makes its role degraded, and for which its latencies and deliveries count, in
+/// milliseconds. It may have been replaced since.
 const CONCERN_MS: i64 = 5 * 60_000;
 /// Time after which a silent process is no longer listed, in milliseconds.
 const LISTED_MS: i64 = 30 * 60_000;
@@ -49,7 +49,7 @@ impl Process {
         }
     }
 
-    /// True if its state and its figures still say something of the present.
+    /// True if its last report still says something of the present.
     fn concerns(&self, now_ms: i64) -> bool {
         self.silence_ms(now_ms) <= CONCERN_MS
     }
@@ -59,7 +59,7 @@ impl Process {
 struct Board {
     processes: HashMap<String, Process>,
     history: History,
-    /// The status, and when it was put together.
+    /// The status, after the time at which it was put together.
     cached: Option<(i64, v1::ServiceStatus)>,
 }
 
@@ -90,8 +90,8 @@ impl Processes {
     /// The status of the service, at most a second old.
     pub fn status(&self, now_ms: i64) -> v1::ServiceStatus {
         let mut board = self.0.lock();
-        if let Some((made_at, status)) = &board.cached
-            && (0..CACHED_MS).contains(&(now_ms - made_at))
+        if let Some((cached_at, status)) = &board.cached
+            && (0..CACHED_MS).contains(&(now_ms - cached_at))
         {
             return status.clone();
         }

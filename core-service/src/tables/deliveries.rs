@@ -216,13 +216,14 @@ impl DeliveryStore {
     }
 
     /// Reads a page of a webhook's deliveries, newest first, each with its position. They end at their retention time.
+    /// A damaged row has a position alone.
     pub async fn page(
         &self,
         webhook: &str,
         after: Option<&LogPosition>,
         now_ms: i64,
         limit: usize,
-    ) -> StoreResult<Vec<(LogPosition, Delivery)>> {
+    ) -> StoreResult<Vec<(LogPosition, Option<Delivery>)>> {
         let oldest = bucket_of(now_ms - i64::from(RETENTION_SECONDS) * 1_000);
         let mut newest = bucket_of(after.map_or(now_ms + DAY_MS, |(at, _)| *at));
         let mut found = Vec::new();
@@ -255,7 +256,7 @@ impl DeliveryStore {
         bucket: i64,
         after: Option<&LogPosition>,
         limit: usize,
-    ) -> StoreResult<Vec<(LogPosition, Delivery)>> {
+    ) -> StoreResult<Vec<(LogPosition, Option<Delivery>)>> {
         let mut scan = Scan::all(&schema::DELIVERY, key![webhook, bucket], limit);
         scan.reverse = true;
         scan.from = Bound::Included(key![LOGGED]);
@@ -266,8 +267,9 @@ impl DeliveryStore {
         for row in self.backend.scan(&scan).await? {
             if let [_, at, id] = row.clustering.as_slice() {
                 let (at, id) = (at.int(), id.text().to_owned());
-                let delivery = delivery_rows::decode(webhook, at, &id, row.body)?;
-                found.push(((at, id), delivery));
+                let delivery = delivery_rows::decode(webhook, at, &id, row.body)
+                    .inspect_err(|error| tracing::error!(id, %error, "a delivery cannot be read and is left out"));
+                found.push(((at, id), delivery.ok()));
             }
         }
         Ok(found)

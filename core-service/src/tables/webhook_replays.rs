@@ -10,7 +10,8 @@ use crate::{
     domain::webhook_replay::WebhookReplay,
     key,
     store::{
-        ConditionalWrite, Consistency, Expect, Scan, SharedBackend, StoreResult, Transaction, schema::WEBHOOK_REPLAY,
+        ConditionalWrite, Consistency, Expect, Scan, SharedBackend, StoreResult, Transaction, Value,
+        schema::WEBHOOK_REPLAY,
     },
 };
 
@@ -30,7 +31,8 @@ pub async fn read(
     row.map(|row| Ok((row.version, decode_message(row.body, "webhook replay")?))).transpose()
 }
 
-/// Reads the replays of shards that are not done, each with its webhook, in the order of the shards.
+/// Reads the replays of shards that are not done, each with its webhook, in the order of the shards. A damaged row
+/// holds up no other.
 pub async fn unfinished(backend: &SharedBackend, shards: &[i64]) -> StoreResult<Vec<Vec<(String, StoredReplay)>>> {
     let scans: Vec<Scan> = shards.iter().map(|shard| Scan::all(&WEBHOOK_REPLAY, key![*shard], PAGE)).collect();
     let first_pages = backend.scan_many(&scans).await?;
@@ -39,9 +41,13 @@ pub async fn unfinished(backend: &SharedBackend, shards: &[i64]) -> StoreResult<
         let mut of_shard = Vec::new();
         loop {
             for row in &rows {
-                let replay: WebhookReplay = decode_message(row.body.clone(), "webhook replay")?;
-                if let (None, Some(webhook)) = (replay.finished_at, row.clustering.first()) {
-                    of_shard.push((webhook.text().to_owned(), (row.version, replay)));
+                let Some(webhook) = row.clustering.first().map(Value::text) else { continue };
+                match decode_message::<WebhookReplay>(row.body.clone(), "webhook replay") {
+                    Ok(replay) if replay.finished_at.is_none() => {
+                        of_shard.push((webhook.to_owned(), (row.version, replay)));
+                    }
+                    Ok(_) => {}
+                    Err(error) => tracing::error!(webhook, %error, "a replay cannot be read and does not go on"),
                 }
             }
             match rows.last() {

@@ -10,6 +10,7 @@ use std::{
     },
 };
 
+use bytes::Bytes;
 use futures::poll;
 use secrecy::SecretBox;
 use thesis_net::{
@@ -32,7 +33,8 @@ use crate::{
     operations::admin::bootstrap::Bootstrap,
     service::Core,
     start::CoreSettings,
-    store::{SharedBackend, embedded::EmbeddedStore},
+    store::{Change, SharedBackend, embedded::EmbeddedStore, schema},
+    tables::delivery_rows,
 };
 
 pub(crate) use self::shared_memory::SharedMemory;
@@ -191,6 +193,13 @@ pub(crate) async fn give_up(call: impl Future) {
         assert!(poll!(&mut call).is_pending(), "the store stands still");
         yield_now().await;
     }
+}
+
+/// Writes the row of a delivery so that nobody can read it.
+pub(crate) async fn damage_delivery(backend: &SharedBackend, id: &str) {
+    let (key, body) = (delivery_rows::key_of(id), Some(Bytes::from_static(b"\xff")));
+    let damaged = Change { table: &schema::DELIVERY, key, version: i64::MAX, body, ttl: None };
+    backend.apply(vec![damaged]).await.expect("a store in memory takes every row");
 }
 
 /// A thesis of one author about one token, as the upstream shows it.

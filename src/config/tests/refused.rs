@@ -174,12 +174,25 @@ fn a_wrong_value_is_told_with_what_it_must_be() {
     assert!(said.starts_with("SVC_MAIL_FROM: `nobody` ") && said.ends_with("Theses <noreply@example.com>`"), "{said}");
 }
 
+/// A witness with its URL.
+fn witness(name: &str, seed: u8) -> String {
+    let key = SigningKey::from_seed(&[seed; 32]).verifier(name, KeyKind::Witness);
+    format!("{key} https://witness.example/{name}")
+}
+
+#[test]
+fn witnesses_of_a_cluster_need_the_key_of_its_log() {
+    let (one, key) = (witness("a", 1), encode_secret([8; 32]));
+    let found = |arguments: &[&str]| settings(arguments).keys.cluster_log_key().map_err(|error| error.to_string());
+    let expected =
+        "SVC_LOG_KEY: is not set, but SVC_WITNESSES needs it with SVC_STORE=scylla; set both, or neither".to_owned();
+    assert_eq!(found(&["--witnesses", &one]), Err(expected));
+    assert_eq!(found(&["--witnesses", &one, "--log-key", &key]), Ok(Some([8; 32])));
+    assert_eq!(found(&[]), Ok(None));
+}
+
 #[test]
 fn up_to_16_witnesses_with_distinct_names_and_keys_are_accepted() {
-    let witness = |name: &str, seed: u8| {
-        let key = SigningKey::from_seed(&[seed; 32]).verifier(name, KeyKind::Witness);
-        format!("{key} https://witness.example/{name}")
-    };
     let judged = |witnesses: &[String]| {
         let judged = settings(&["--witnesses", &witnesses.join(",")]).keys.witnesses();
         judged.map(|witnesses| witnesses.len()).map_err(|error| error.to_string())

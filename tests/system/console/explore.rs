@@ -19,7 +19,7 @@ use crate::harness::{
 };
 
 on_both_stores![
-    figures_are_those_of_the_api,
+    a_token_has_the_counts_of_the_api,
     a_search_leads_to_what_it_finds,
     lists_go_on_by_pages,
     what_upstream_says_stays_text,
@@ -96,7 +96,7 @@ fn question(page: &Page, path: &str) -> Form {
     found.unwrap_or_else(|| panic!("no form for {path} in {page}"))
 }
 
-async fn figures_are_those_of_the_api(service: &Service) {
+async fn a_token_has_the_counts_of_the_api(service: &Service) {
     let explorer = Explorer::new(service).await;
     // Each in the middle of an hour.
     explorer.post(service, &[30, 31, 90, 150, 151, 152, 23 * 60 + 30, 30 * 60]).await;

@@ -188,7 +188,7 @@ impl Rows {
     }
 
     /// A thesis that a test made, with the profile and token that came with it.
-    pub(super) fn made(&mut self, thesis: Thesis, profile: Option<Value>, token: Option<Value>, event: Value) {
+    pub(super) fn add_thesis(&mut self, thesis: Thesis, profile: Option<Value>, token: Option<Value>, event: Value) {
         if let Some(row) = profile {
             let profile = Profile { upstream_id: String::new(), age: None, row };
             self.profiles.push(profile);

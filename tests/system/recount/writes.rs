@@ -199,7 +199,7 @@ impl Writer {
             },
         });
         assert_eq!(*event, expected, "{} posted {body}", customer.name);
-        world.datasets[dataset].made(thesis.clone(), new_profile, new_token, expected);
+        world.datasets[dataset].add_thesis(thesis.clone(), new_profile, new_token, expected);
         assert_eq!(*row, customer.view(world).thesis_row(&thesis), "{} posted {body}", customer.name);
     }
 }

@@ -28,7 +28,8 @@ fn paths(reference: &str, as_of: i64) -> [String; 3] {
     ["", "/activity", "/thesis-velocity"].map(|operation| format!("{reference}{operation}?as_of={as_of}"))
 }
 
-async fn figures(client: &Client, reference: &str, as_of: i64) -> [Value; 3] {
+/// The responses of the three operations.
+async fn responses(client: &Client, reference: &str, as_of: i64) -> [Value; 3] {
     let [token, activity, velocity] = paths(reference, as_of);
     [on_token(client, &token).await, on_token(client, &activity).await, on_token(client, &velocity).await]
 }
@@ -70,7 +71,7 @@ async fn what_is_recorded_later_does_not_count(service: &Service) {
         service.ingest(dataset, vec![revision(9, deletion("PAST-0"))]).await;
         let third = instant().await;
 
-        let [token, activity, velocity] = figures(&client, "PAST", first).await;
+        let [token, activity, velocity] = responses(&client, "PAST", first).await;
         assert_eq!(counts(&token), [4, 2, 3]);
         assert_eq!((&activity["thesis_count_1h"], &activity["unique_authors_24h"]), (&json!(2), &json!(2)));
         assert_eq!((&velocity["last_5m"], &velocity["previous_1h"]), (&json!(1), &json!(1)));
@@ -81,14 +82,14 @@ async fn what_is_recorded_later_does_not_count(service: &Service) {
             theses.iter().map(|thesis| text(thesis, "text").to_owned()).collect::<Vec<_>>()
         };
         assert_eq!(texts(&activity), ["number 1", "number 2", "number 3"]);
-        let [token, activity, _] = figures(&client, "PAST", second).await;
+        let [token, activity, _] = responses(&client, "PAST", second).await;
         assert_eq!((counts(&token), &activity["unique_authors_24h"]), ([5, 3, 4], &json!(3)));
         assert_eq!(texts(&activity)[..2], ["late", "number 1"]);
-        let [token, activity, _] = figures(&client, "PAST", third).await;
+        let [token, activity, _] = responses(&client, "PAST", third).await;
         assert_eq!(counts(&token), [4, 3, 3]);
         assert_eq!(texts(&activity)[..2], ["late", "edited"]);
         assert_eq!(token["last_activity_at"], activity["recent_theses"][0]["created_at"]);
-        let [token, activity, velocity] = figures(&client, "PAST", first - HOUR_MS).await;
+        let [token, activity, velocity] = responses(&client, "PAST", first - HOUR_MS).await;
         assert_eq!((counts(&token), &token["last_activity_at"]), ([0, 0, 0], &Value::Null));
         assert_eq!((&activity["recent_theses"], &velocity["change_pct"]), (&json!([]), &Value::Null));
     }
@@ -107,15 +108,15 @@ async fn a_post_under_way_counts_for_ever_or_never(service: &Service) {
         for _ in 0..20 {
             let now = now_ms();
             // The clock of the request is not before this one.
-            seen.push((now, figures(&client, "BUSY", now).await));
+            seen.push((now, responses(&client, "BUSY", now).await));
         }
         seen
     };
     let ((), seen) = tokio::join!(posts, reads);
     for (at, before) in seen {
-        assert_eq!(figures(&client, "BUSY", at).await, before, "{}", iso(at));
+        assert_eq!(responses(&client, "BUSY", at).await, before, "{}", iso(at));
     }
-    let [token, ..] = figures(&client, "BUSY", instant().await).await;
+    let [token, ..] = responses(&client, "BUSY", instant().await).await;
     assert_eq!(token["thesis_count"], 21);
 }
 
@@ -142,7 +143,7 @@ async fn both_interfaces_give_the_same_figures(service: &Service) {
         let request = v1::GetThesisVelocityRequest { r#ref, as_of, ..Default::default() };
         let answer = tokens.get_thesis_velocity(request_with(&key.raw, request)).await.unwrap().into_inner();
         over_grpc.push(serde_json::to_value(canonical::ThesisVelocity::from(&answer.velocity.unwrap())).unwrap());
-        assert_eq!(json!(over_grpc), json!(figures(&key.client, "RUN", at).await));
+        assert_eq!(json!(over_grpc), json!(responses(&key.client, "RUN", at).await));
     }
 }
 
@@ -163,5 +164,5 @@ async fn a_time_outside_of_the_history_is_refused(service: &Service) {
         }
     }
     // A client computes the start of the window with its own clock.
-    figures(&client, "RUN", now_ms() - DAY_MS).await;
+    responses(&client, "RUN", now_ms() - DAY_MS).await;
 }

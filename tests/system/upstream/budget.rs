@@ -42,8 +42,8 @@ async fn look_ups_keep_to_their_budget(store: Store) {
             assert!((1..=5).contains(&answer.number("retry-after")), "{answer:?}");
         }
     }
-    let made = live.upstream.all_look_ups().await - before;
-    assert!(made <= most(began.elapsed()), "{made} look-ups in {:?}", began.elapsed());
+    let lookups = live.upstream.all_look_ups().await - before;
+    assert!(lookups <= most(began.elapsed()), "{lookups} look-ups in {:?}", began.elapsed());
     assert!(!found.is_empty() && found.len() < CROWD, "{} of {CROWD} were found", found.len());
     // What is known and old is served from the cache while the others spend the budget.
     let cached = found[0];
@@ -58,8 +58,8 @@ async fn look_ups_keep_to_their_budget(store: Store) {
         let is_found = async || (live.client.get(path).await.status == 200).then_some(());
         eventually("it is found once the budget allows it", SOON, is_found).await;
     }
-    let made = live.upstream.all_look_ups().await - before;
-    assert!(made <= most(began.elapsed()), "{made} look-ups in {:?}", began.elapsed());
+    let lookups = live.upstream.all_look_ups().await - before;
+    assert!(lookups <= most(began.elapsed()), "{lookups} look-ups in {:?}", began.elapsed());
     let status = live.status().await;
     assert!(status.look_ups.is_some_and(|told| told.held_back > 0), "{status:?}");
 }

@@ -112,8 +112,8 @@ async fn claims_at_once_share_a_sync(live: &Following, author: &Value) {
         assert_eq!((text(&verdict, "reason"), text(&verdict, "thesis_id")), ("VERIFIED", &*thesis_id(&thesis)));
     }
     // A second one only for who came after the first.
-    let made = live.upstream.look_ups("theses").await - before;
-    assert!((1..=2).contains(&made), "{made} syncs of {AT_ONCE} claims at once");
+    let lookups = live.upstream.look_ups("theses").await - before;
+    assert!((1..=2).contains(&lookups), "{lookups} syncs of {AT_ONCE} claims at once");
     live.upstream.calm().await;
 }
 

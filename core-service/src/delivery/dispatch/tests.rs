@@ -140,7 +140,7 @@ impl Bench {
     async fn find(&self, event: &str, webhook: &str) -> Option<Delivery> {
         let now_ms = self.core.shared.clock.now_ms();
         let page = self.core.shared.deliveries.page(webhook, None, now_ms, 1_000).await.unwrap();
-        page.into_iter().map(|(_, delivery)| delivery).find(|delivery| delivery.event_id == event)
+        page.into_iter().filter_map(|(_, delivery)| delivery).find(|delivery| delivery.event_id == event)
     }
 
     async fn delivery(&self, event: &str, webhook: &str) -> Delivery {

@@ -1,13 +1,28 @@
 //! Counts of a page of theses, and lookups that concurrent callers share.
 
-use std::time::Duration;
+use std::{
+    pin::pin,
+    sync::atomic::{AtomicUsize, Ordering},
+    time::Duration,
+};
+
+use futures::{future::join_all, poll};
+use serde_json::json;
+use tokio::{
+    io::{AsyncReadExt as _, AsyncWriteExt as _},
+    net::TcpListener,
+};
 
 use super::*;
 use crate::{
     domain::observation::{ObservedEngagement, ObservedThesis},
     ingest::settings::UpstreamSettings,
-    tests::harness::{ManualClock, core, memory, observed_thesis},
+    store::SharedBackend,
+    tests::harness::{ManualClock, SharedMemory, core, memory, observed_thesis},
 };
+
+/// A URL that refuses connections.
+const REFUSING: &str = "http://127.0.0.1:9";
 
 fn thesis(upstream_id: &str, text: &str, likes: i64, changed_at: i64) -> Observation {
     let seen = ObservedThesis { likes: Some(likes), updated_at: changed_at, ..observed_thesis(upstream_id, text) };
@@ -19,13 +34,14 @@ fn engagement(upstream_id: &str, likes: i64, changed_at: i64) -> Observation {
     Observation { observed_at: changed_at, revision: Some(changed_at), seen: ObservedThing::Engagement(seen) }
 }
 
-/// An upstream that refuses connections.
-async fn refusing_upstream(clock: &Arc<ManualClock>) -> Arc<Upstream> {
-    let core = core(memory(clock), clock, 1).await;
+/// The connector to an upstream with this URL.
+async fn connector(store: SharedBackend, clock: &Arc<ManualClock>, url: &str) -> Arc<Upstream> {
+    let core = core(store, clock, 1).await;
     let settings = UpstreamSettings {
-        url: "http://127.0.0.1:9".parse().unwrap(),
+        url: url.parse().unwrap(),
         token: "token".into(),
-        timeout: Duration::from_secs(1),
+        // Long enough for a response on a busy machine.
+        timeout: Duration::from_secs(5),
         rps: 1,
         backfill: Duration::ZERO,
         refresh: Duration::ZERO,
@@ -34,10 +50,63 @@ async fn refusing_upstream(clock: &Arc<ManualClock>) -> Arc<Upstream> {
     Upstream::new(shared, datasets, peers, settings).unwrap()
 }
 
+/// Starts an upstream that sends this response to each request. Returns its URL, and the number of requests so far.
+async fn counting_upstream(response: String) -> (String, Arc<AtomicUsize>) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let requests = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&requests);
+    tokio::spawn(async move {
+        loop {
+            let (mut socket, _) = listener.accept().await.unwrap();
+            let mut head = Vec::new();
+            while !head.ends_with(b"\r\n\r\n") {
+                head.push(socket.read_u8().await.unwrap());
+            }
+            counted.fetch_add(1, Ordering::SeqCst);
+            socket.write_all(response.as_bytes()).await.unwrap();
+        }
+    });
+    (url, requests)
+}
+
+#[tokio::test]
+async fn concurrent_callers_share_one_request() {
+    let profile = json!({"id": "u1", "handle": "@Ada", "updated_at": "2026-01-01T00:00:00.000Z"}).to_string();
+    for (status, body, expected) in
+        [("200 OK", profile.as_str(), LookupOutcome::Found(None)), ("404 Not Found", "", LookupOutcome::Missing)]
+    {
+        let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+        let (url, requests) = counting_upstream(head + body).await;
+        let clock = ManualClock::new();
+        let upstream = connector(memory(&clock), &clock, &url).await;
+        // The lookups of other cores come this way too.
+        let callers = (0..10).map(|_| upstream.lookup_here(Thing::Handle("ada".to_owned())));
+        for outcome in join_all(callers).await {
+            assert_eq!(outcome, expected);
+        }
+        assert_eq!(requests.load(Ordering::SeqCst), 1);
+    }
+}
+
+#[tokio::test]
+async fn a_caller_shares_a_miss_that_ended_during_its_read_of_the_store() {
+    let clock = ManualClock::new();
+    let store = SharedMemory::new(&clock);
+    let upstream = connector(store.clone(), &clock, REFUSING).await;
+    let thing = Thing::Handle("@ada".to_owned());
+    let held = store.hold().await;
+    let mut lookup = pin!(upstream.lookup_here(thing.clone()));
+    assert!(poll!(&mut lookup).is_pending());
+    upstream.cache_outcome(&thing, &LookupOutcome::Missing);
+    drop(held);
+    assert_eq!(lookup.await, LookupOutcome::Missing);
+}
+
 #[tokio::test]
 async fn a_caller_shares_a_lookup_that_ended_after_its_read_of_the_store() {
     let clock = ManualClock::new();
-    let upstream = refusing_upstream(&clock).await;
+    let upstream = connector(memory(&clock), &clock, REFUSING).await;
     let thing = Thing::Handle("@ada".to_owned());
     upstream.store_outcome(&thing, &LookupOutcome::Found(None)).await;
     assert_eq!(upstream.lookup_here(Thing::Handle("ADA".to_owned())).await, LookupOutcome::Found(None));
@@ -51,7 +120,7 @@ async fn a_caller_shares_a_lookup_that_ended_after_its_read_of_the_store() {
 #[tokio::test]
 async fn a_page_misses_only_changes_that_no_frame_brought() {
     let clock = ManualClock::new();
-    let upstream = refusing_upstream(&clock).await;
+    let upstream = connector(memory(&clock), &clock, REFUSING).await;
     let counts = async |seen: Observation| {
         let mut result = v1::PageResult::default();
         upstream.apply_theses(vec![Ok(vec![seen])], &mut result).await.unwrap();

@@ -12,12 +12,15 @@ use crate::{
     convert,
     domain::{
         account::Role,
-        list_cursor::{TimePosition, list_name},
+        list_cursor::list_name,
         request_log::{KEPT_MS, RequestRow},
         window::CLOCK_SKEW_MS,
     },
-    error::{Error, Result},
-    operations::admin::{invalid, time},
+    error::Result,
+    operations::{
+        admin::{invalid, time},
+        paging::Paging,
+    },
     service::Core,
     tables::request_log::{self, RequestSpan},
 };
@@ -103,16 +106,11 @@ pub async fn list_logged_requests(
     core.shared.control.refresh().await?;
     rights::project(&core.shared.control.state(), &person.actor, &message.project_id, Role::Viewer)?;
     let scope = scope(&message.project_id, environment);
-    let (signer, name) = (core.shared.keys.cursor_signer(), name_of(&scope, message));
-    let read = |cursor| signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor);
-    let after = message.cursor.as_deref().map(read).transpose()?;
-    let after = after.map(|position| (position.created_at, position.id));
+    let paging = Paging::new(core, name_of(&scope, message), message.cursor.as_deref())?;
     let limit = usize::try_from(limit).unwrap_or_default();
     let wanted = |row: &RequestRow| is_wanted(message, row);
-    let page = request_log::page(&core.shared.backend, &scope, span, after, limit, wanted).await?;
-    let next_cursor = page
-        .next
-        .map(|(created_at, id)| signer.sign(&name, &TimePosition { created_at, id, ..TimePosition::default() }));
+    let page = request_log::page(&core.shared.backend, &scope, span, paging.after.clone(), limit, wanted).await?;
+    let next_cursor = page.next.map(|(created_at, id)| paging.cursor_after(created_at, id));
     let data = page.rows.into_iter().map(convert::account::logged_request).collect();
     Ok(v1::ListLoggedRequestsResponse { data, has_more: next_cursor.is_some(), next_cursor })
 }

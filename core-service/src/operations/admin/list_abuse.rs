@@ -5,11 +5,9 @@ use thesis_proto::v1;
 use super::invalid;
 use crate::{
     convert,
-    domain::{
-        account::Actor,
-        list_cursor::{TimePosition, list_name},
-    },
-    error::{Error, Result},
+    domain::{account::Actor, list_cursor::list_name},
+    error::Result,
+    operations::paging::Paging,
     service::Core,
     tables::abuse,
 };
@@ -23,18 +21,10 @@ pub async fn list_abuse(core: &Core, _: &Actor, message: &v1::ListAbuseRequest) 
         return Err(invalid("limit", &format!("must be from 1 to {ABUSE_LIMIT}")));
     }
     let limit = usize::try_from(limit).unwrap_or_default();
-    let (signer, name) = (core.shared.keys.cursor_signer(), list_name(&["abuse"]));
-    let read = |cursor| signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor);
-    let after = message.cursor.as_deref().map(read).transpose()?;
-    let after = after.map(|position| (position.created_at, position.id));
+    let paging = Paging::new(core, list_name(&["abuse"]), message.cursor.as_deref())?;
     let now_ms = core.shared.clock.now_ms();
-    let mut rows = abuse::list(&core.shared.backend, after.as_ref(), now_ms, limit + 1).await?;
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
-    let next_cursor = rows.last().filter(|_| has_more).map(|last| {
-        let position = TimePosition { created_at: last.last_at, id: last.address.clone(), ..TimePosition::default() };
-        signer.sign(&name, &position)
-    });
+    let mut rows = abuse::list(&core.shared.backend, paging.after.as_ref(), now_ms, limit + 1).await?;
+    let next_cursor = paging.cut(&mut rows, limit, |row| (row.last_at, row.address.as_str()));
     let data = rows.iter().map(convert::control::abusive_address).collect();
-    Ok(v1::ListAbuseResponse { data, next_cursor, has_more })
+    Ok(v1::ListAbuseResponse { data, has_more: next_cursor.is_some(), next_cursor })
 }

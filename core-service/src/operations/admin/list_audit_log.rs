@@ -9,9 +9,10 @@ use crate::{
     convert,
     domain::{
         account::{Actor, Role},
-        list_cursor::{TimePosition, list_name},
+        list_cursor::list_name,
     },
-    error::{Error, Result},
+    error::Result,
+    operations::paging::Paging,
     service::Core,
     tables::audit,
 };
@@ -36,25 +37,19 @@ pub async fn list_audit_log(
         return Err(invalid("limit", &format!("must be from 1 to {MAX_LIMIT}")));
     }
     let limit = usize::try_from(limit).unwrap_or_default();
-    let (signer, name) = (core.shared.keys.cursor_signer(), list_name(&["audit", organization_id.unwrap_or_default()]));
-    let read = |cursor| signer.read::<TimePosition>(&name, cursor).ok_or_else(Error::invalid_cursor);
-    let after = message.cursor.as_deref().map(read).transpose()?;
+    let name = list_name(&["audit", organization_id.unwrap_or_default()]);
+    let paging = Paging::new(core, name, message.cursor.as_deref())?;
     // An action whose core crashed is listed too.
     core.shared.control.project().await?;
-    let after = after.map(|position| (position.created_at, position.id));
     let now_ms = core.shared.clock.now_ms();
+    let after = paging.after.clone();
     let mut rows = audit::list(&core.shared.backend, organization_id, after, now_ms, limit + 1).await?;
-    let has_more = rows.len() > limit;
-    rows.truncate(limit);
+    let next_cursor = paging.cut(&mut rows, limit, |row| (row.at, row.id.as_str()));
     if actor.is_member {
         for row in &mut rows {
             row.act = std::mem::take(&mut row.act).for_members();
         }
     }
-    let next_cursor = rows.last().filter(|_| has_more).map(|last| {
-        let position = TimePosition { created_at: last.at, id: last.id.clone(), ..TimePosition::default() };
-        signer.sign(&name, &position)
-    });
     let state = core.shared.control.state();
     let data = rows
         .iter()
@@ -63,5 +58,5 @@ pub async fn list_audit_log(
             convert::account::audit_entry(row, by)
         })
         .collect();
-    Ok(v1::ListAuditLogResponse { data, next_cursor, has_more })
+    Ok(v1::ListAuditLogResponse { data, has_more: next_cursor.is_some(), next_cursor })
 }

@@ -111,13 +111,17 @@ impl DeliveryReplay {
 
     /// Reads the next delivery of the log, with its effective status; none after the oldest requested one.
     async fn row(&mut self) -> Result<Option<Delivery>> {
-        if self.rows.is_empty() {
+        // Rows of a page may all be damaged.
+        while self.rows.is_empty() {
             let (deliveries, now_ms) = (&self.core.shared.deliveries, self.core.shared.clock.now_ms());
             let page = deliveries.page(&self.webhook_id, self.after.as_ref(), now_ms, PAGE).await?;
             let serving = serving(&self.core, &self.webhook_id, now_ms)?;
+            if page.is_empty() {
+                break;
+            }
             for (position, delivery) in page {
                 self.after = Some(position);
-                self.rows.push_back(serving.counted(delivery));
+                self.rows.extend(delivery.map(|delivery| serving.counted(delivery)));
             }
         }
         Ok(self.rows.pop_front().filter(|delivery| delivery.created_at >= self.since))
@@ -148,5 +152,52 @@ async fn replay(core: Arc<Core>, original: Delivery, run: String) -> Result<()> 
             }
             replayed => return replayed.map(drop),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::TryStreamExt as _;
+    use thesis_proto::time::from_millis;
+
+    use super::*;
+    use crate::{
+        domain::{
+            control::{ControlChange, Webhook},
+            delivery::{Attempt, EventRef, delivery_id},
+        },
+        tables::deliveries::DeliveryChange,
+        tests::harness::{ManualClock, NOON, core, damage_delivery, shared_memory},
+    };
+
+    const WEBHOOK: &str = "wh_1";
+
+    #[tokio::test(start_paused = true)]
+    async fn a_page_of_damaged_deliveries_does_not_end_a_replay() {
+        let clock = ManualClock::new();
+        let core = core(shared_memory(&clock), &clock, 1).await;
+        let project_id = core.shared.control.state().projects().next().unwrap().id.clone();
+        let webhook = Webhook { id: WEBHOOK.to_owned(), project_id, status: Webhook::ENABLED, ..Webhook::default() };
+        let change = || vec![ControlChange::Webhook(webhook.clone())];
+        core.shared.control.change(Actor::service().does("test"), |_| Ok((change(), ()))).await.unwrap();
+        let oldest = NOON - i64::try_from(PAGE).unwrap();
+        for created_at in oldest..=NOON {
+            let id = delivery_id(WEBHOOK, created_at, &["original"]);
+            let before = Delivery::pending(id, WEBHOOK.to_owned(), created_at, EventRef::default());
+            core.shared.deliveries.create(&[&before], NOON).await.unwrap();
+            if created_at > oldest {
+                damage_delivery(&core.shared.backend, &before.id).await;
+                continue;
+            }
+            let after = before.after(Attempt { number: 1, response_status: Some(410), ..Attempt::default() }, NOON);
+            let change = DeliveryChange { before, after, epoch: 1 };
+            core.shared.deliveries.advance(&[change], NOON).await.unwrap().remove(0).unwrap();
+        }
+        let since = Some(from_millis(oldest));
+        let request = v1::ReplayWebhookDeliveriesRequest { webhook_id: WEBHOOK.to_owned(), since, status: 0 };
+        let reports = replay_webhook_deliveries(&core, &Actor::operator(None), &request).await.unwrap();
+        let reports: Vec<_> = reports.try_collect().await.unwrap();
+        let last = reports.last().unwrap();
+        assert_eq!((last.looked_at, last.replayed, last.done), (1, 1, true));
     }
 }

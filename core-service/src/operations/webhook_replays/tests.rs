@@ -1,3 +1,5 @@
+use bytes::Bytes;
+
 use super::*;
 use crate::{
     domain::{
@@ -6,9 +8,10 @@ use crate::{
         delivery::{Attempt, EventRef, Status, delivery_id},
         window::MINUTE_MS,
     },
-    store::SharedBackend,
-    tables::deliveries::DeliveryChange,
-    tests::harness::{ManualClock, NOON, core, memory, shared_memory},
+    key,
+    store::{ConditionalWrite, Expect, SharedBackend, Transaction, schema::WEBHOOK_REPLAY},
+    tables::{deliveries::DeliveryChange, queue::shard_of},
+    tests::harness::{ManualClock, NOON, core, damage_delivery, memory, shared_memory},
 };
 
 const WEBHOOK: &str = "wh_1";
@@ -80,7 +83,7 @@ fn new_replay() -> WebhookReplay {
 async fn replayed(core: &Core) -> Vec<String> {
     let now_ms = core.shared.clock.now_ms();
     let page = core.shared.deliveries.page(WEBHOOK, None, now_ms, 10_000).await.unwrap();
-    let originals = page.into_iter().filter_map(|(_, delivery)| delivery.replay_of);
+    let originals = page.into_iter().filter_map(|(_, delivery)| delivery?.replay_of);
     let mut originals: Vec<String> = originals.filter(|original| !original.is_empty()).collect();
     originals.sort();
     originals
@@ -110,6 +113,35 @@ async fn a_repeated_step_creates_the_same_deliveries() {
     }
     assert_eq!(replayed(&core).await, wanted);
     assert_eq!((replay.finished_at, stored(&core).await), (Some(replay.step_at), (version, replay.clone())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_damaged_delivery_is_examined_and_left_out() {
+    let clock = ManualClock::new();
+    let core = started(shared_memory(&clock), &clock).await;
+    let mut wanted = prepare(&core).await;
+    damage_delivery(&core.shared.backend, &wanted.remove(FAILED / 2)).await;
+    let mut replay = new_replay();
+    let mut version = rows::write(&core.shared.backend, WEBHOOK, None, &replay).await.unwrap().unwrap();
+    while replay.finished_at.is_none() {
+        (version, replay) = step(&core, WEBHOOK, version, &replay).await.unwrap().unwrap();
+    }
+    assert_eq!(replayed(&core).await, wanted);
+    assert_eq!(replay.replayed, i64::try_from(FAILED).unwrap() - 1);
+}
+
+#[tokio::test]
+async fn a_damaged_replay_holds_up_no_other() {
+    let backend = memory(&ManualClock::new());
+    rows::write(&backend, WEBHOOK, None, &new_replay()).await.unwrap().unwrap();
+    let shard = shard_of(WEBHOOK);
+    let damaged = (0..10_000).map(|number| format!("wh_0{number}")).find(|webhook| shard_of(webhook) == shard).unwrap();
+    let body = Some(Bytes::from_static(b"\xff"));
+    let write = ConditionalWrite { clustering: key![damaged], expect: Expect::Absent, version: 1, body };
+    let write = Transaction { table: &WEBHOOK_REPLAY, partition: key![shard], writes: vec![write], ttl: None };
+    assert!(backend.transact(write).await.unwrap());
+    let unfinished = rows::unfinished(&backend, &[shard]).await.unwrap();
+    assert_eq!(unfinished, [[(WEBHOOK.to_owned(), (1, new_replay()))]]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -50,27 +50,27 @@ fn a_process_without_reports_stalls_and_leaves() {
     edges().into_iter().for_each(|edge| processes.receive(edge, START));
     let edge = |state, one, other| (ProcessRole::Edge, state, vec![("proc_a", one), ("proc_b", other)]);
     let core_is_ok = (ProcessRole::Core, ServiceState::Ok, vec![("proc_c", ProcessState::Ok)]);
-    let fine = processes.status(START);
+    let healthy = processes.status(START);
     let expected = [edge(ServiceState::Ok, ProcessState::Ok, ProcessState::Ok), core_is_ok.clone()];
-    assert_eq!(states(&fine), expected);
-    assert_eq!(fine.state(), ServiceState::Ok);
+    assert_eq!(states(&healthy), expected);
+    assert_eq!(healthy.state(), ServiceState::Ok);
 
     // One edge falls silent.
     let [_, speaking] = edges();
-    let hear = |at| {
+    let status_with_reports = |at| {
         processes.receive(core(), at);
         processes.receive(speaking.clone(), at);
         processes.status(at)
     };
-    assert_eq!(hear(START + STALLED_MS).state(), ServiceState::Ok);
-    let stalled = hear(START + STALLED_MS + CACHED_MS);
+    assert_eq!(status_with_reports(START + STALLED_MS).state(), ServiceState::Ok);
+    let stalled = status_with_reports(START + STALLED_MS + CACHED_MS);
     let expected = [edge(ServiceState::Degraded, ProcessState::Ok, ProcessState::Stalled), core_is_ok.clone()];
     assert_eq!(states(&stalled), expected);
     assert_eq!(stalled.state(), ServiceState::Degraded);
-    let replaced = hear(START + CONCERN_MS + 1);
+    let replaced = status_with_reports(START + CONCERN_MS + 1);
     let expected = [edge(ServiceState::Ok, ProcessState::Ok, ProcessState::Stalled), core_is_ok.clone()];
     assert_eq!(states(&replaced), expected);
-    let forgotten = hear(START + LISTED_MS + 1);
+    let forgotten = status_with_reports(START + LISTED_MS + 1);
     let alone = (ProcessRole::Edge, ServiceState::Ok, vec![("proc_a", ProcessState::Ok)]);
     assert_eq!(states(&forgotten), [alone, core_is_ok.clone()]);
 
@@ -112,7 +112,7 @@ fn a_status_is_at_most_a_second_old() {
 }
 
 #[test]
-fn figures_of_all_processes_add_up() {
+fn latencies_and_deliveries_of_all_processes_add_up() {
     let processes = Processes::default();
     let edge = |id: &str, count| {
         let (latencies, feed) = (vec![request_latency(count, count)], None);
@@ -142,7 +142,7 @@ fn figures_of_all_processes_add_up() {
 fn each_minute_gets_a_point_once_it_is_complete() {
     let processes = Processes::default();
     // START is the beginning of a minute.
-    let hear = |at, minute| {
+    let report_minute = |at, minute| {
         let edge = ReportProcessRequest {
             latencies: vec![request_latency(9, minute)],
             ..report("proc_a", &[ProcessRole::Edge])
@@ -153,13 +153,13 @@ fn each_minute_gets_a_point_once_it_is_complete() {
         let status = processes.status(at);
         status.latencies[0].timeline.iter().map(|minute| minute.count).collect::<Vec<_>>()
     };
-    hear(START + 4_999, 1);
-    hear(START + 5_000, 2);
-    hear(START + 7_000, 3);
+    report_minute(START + 4_999, 1);
+    report_minute(START + 5_000, 2);
+    report_minute(START + 7_000, 3);
     // The first report takes the minute before the last one.
     assert_eq!(points(START + 7_000), [1, 2]);
     for minute in 1..40 {
-        hear(START + minute * 60_000 + 6_000, 10 + u64::try_from(minute).unwrap());
+        report_minute(START + minute * 60_000 + 6_000, 10 + u64::try_from(minute).unwrap());
     }
     let last = points(START + 39 * 60_000 + 6_000);
     assert_eq!((last.len(), last[0], last[29]), (30, 20, 49));

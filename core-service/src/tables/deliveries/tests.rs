@@ -5,7 +5,10 @@ use crate::{
         delivery::{Attempt, EventRef, Status, delivery_id},
         window::{HOUR_MS, MINUTE_MS},
     },
-    tests::{faulty::MemoryStore, harness::NOON},
+    tests::{
+        faulty::MemoryStore,
+        harness::{NOON, damage_delivery},
+    },
 };
 
 const WEBHOOK: &str = "wh_1";
@@ -60,7 +63,7 @@ async fn of_two_owners_a_success_decides_or_else_the_later_one_in_any_order() {
                 assert_eq!((&stored, stored.status()), (kept, status));
                 assert!(queued(&store).await.is_empty(), "nothing is due");
                 let page = store.page(WEBHOOK, None, NOON, 10).await.unwrap();
-                assert_eq!(page, [((NOON, first.id.clone()), kept.clone())]);
+                assert_eq!(page, [((NOON, first.id.clone()), Some(kept.clone()))]);
             }
         }
     }
@@ -93,12 +96,26 @@ async fn a_page_goes_over_all_buckets_and_on_where_it_ended() {
             let page = store.page(WEBHOOK, after.as_ref(), NOON, limit).await.unwrap();
             let Some((last, _)) = page.last() else { break };
             after = Some(last.clone());
-            listed.extend(page.into_iter().map(|(_, delivery)| delivery));
+            listed.extend(page.into_iter().filter_map(|(_, delivery)| delivery));
         }
         assert_eq!(listed, created, "{limit}");
     }
     let all = store.queue.read(WEBHOOK, &(0, String::new()), NOON, 200).await.unwrap();
     assert_eq!(all.len(), created.len());
+}
+
+#[tokio::test]
+async fn a_damaged_row_keeps_its_place_in_a_page() {
+    let backend: SharedBackend = Arc::new(MemoryStore::new(false));
+    let store = DeliveryStore::new(Arc::clone(&backend), "run".to_owned());
+    let created = [NOON, NOON - 1, NOON - 2].map(pending);
+    store.create(&created.iter().collect::<Vec<_>>(), NOON).await.unwrap();
+    damage_delivery(&backend, &created[1].id).await;
+    let page = store.page(WEBHOOK, None, NOON, 10).await.unwrap();
+    let [first, second, third] = created;
+    let place = |delivery: &Delivery| (delivery.created_at, delivery.id.clone());
+    let expected = [(place(&first), Some(first)), (place(&second), None), (place(&third), Some(third))];
+    assert_eq!(page, expected);
 }
 
 /// Deliveries of two days and some hours, and what two processes report of them: each a fair share of all responses.
@@ -135,8 +152,8 @@ async fn the_counts_are_those_of_the_delivery_log() {
     // As a process reads them that has started since.
     let reader = DeliveryStore::new(backend, "c".to_owned());
     let totals = reader.attempt_totals(WEBHOOK, NOON).await.unwrap();
-    let log: Vec<Delivery> =
-        reader.page(WEBHOOK, None, NOON, 1_000).await.unwrap().into_iter().map(|(_, delivery)| delivery).collect();
+    let page = reader.page(WEBHOOK, None, NOON, 1_000).await.unwrap();
+    let log: Vec<Delivery> = page.into_iter().filter_map(|(_, delivery)| delivery).collect();
     assert_eq!(log.len(), 400);
     let recount = |since: i64| {
         let mut counts = AttemptCounts::default();

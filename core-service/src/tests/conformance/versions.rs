@@ -4,11 +4,13 @@ use bytes::Bytes;
 
 use super::{deletion, fresh, put, slice, stored};
 use crate::{
+    domain::alert::{Alert, AlertChange, AlertProgress},
     key,
     store::{
         Change, Scan, SharedBackend,
         schema::{AUTHOR, EVENT, LOG_CHECKPOINT, PROFILE, THESIS, TOKEN_SYMBOL},
     },
+    tables::alerts::{delete_progress, progress, progress_change},
 };
 
 pub(crate) async fn lower_version_does_nothing(backend: &SharedBackend) {
@@ -53,6 +55,34 @@ pub(crate) async fn old_deletion_does_nothing(backend: &SharedBackend) {
     backend.apply(vec![put(&THESIS, key.clone(), 9, "kept")]).await.unwrap();
     backend.apply(vec![deletion(&THESIS, key.clone(), 8)]).await.unwrap();
     assert_eq!(stored(backend, &THESIS, &key).await, Some((9, "kept".to_owned())));
+}
+
+pub(crate) async fn progress_of_a_deleted_alert_is_gone(backend: &SharedBackend) {
+    let dataset = fresh("alerts");
+    let write = async |alert: &str, revision: u64, version: i64| {
+        let alert = Alert { id: alert.to_owned(), ..Alert::default() };
+        let progress = AlertProgress { revision, ..AlertProgress::default() };
+        let change = AlertChange { alert, progress, value: None };
+        backend.apply(vec![progress_change(&dataset, &change, version)]).await.unwrap();
+    };
+    let revisions = async || {
+        let found = progress(backend, &dataset, &["al_1", "al_2"]).await.unwrap();
+        found.iter().map(|progress| progress.revision).collect::<Vec<_>>()
+    };
+    write("al_1", 3, 10).await;
+    write("al_2", 4, 8).await;
+    assert_eq!(revisions().await, [3, 4]);
+    for alert in ["al_1", "al_1", "al_3"] {
+        delete_progress(backend, &dataset, alert, 10).await.unwrap();
+    }
+    assert_eq!(revisions().await, [0, 4]);
+    if !backend.is_exclusive() {
+        // An entry of another core was under way.
+        write("al_1", 2, 9).await;
+        assert_eq!(revisions().await, [0, 4]);
+    }
+    write("al_1", 1, 11).await;
+    assert_eq!(revisions().await, [1, 4], "it was created again");
 }
 
 pub(crate) async fn order_of_arrival_does_not_matter(backend: &SharedBackend) {

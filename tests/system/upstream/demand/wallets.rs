@@ -42,9 +42,9 @@ pub(super) async fn only_public_and_authorized_ones_are_shown(live: &Following, 
         let shown = holder.get("/v1/profiles?handle=holder").await.ok(200);
         assert_eq!(shown["wallet"], json!({"address": "0xNewest", "network": "ethereum"}));
     }
-    let made = live.upstream.look_ups("wallets").await - before;
+    let lookups = live.upstream.look_ups("wallets").await - before;
     // One, and one more for each time that they may have grown old.
-    assert!((1..=1 + began.elapsed().as_secs() / REFRESH).contains(&made), "{made} in {:?}", began.elapsed());
+    assert!((1..=1 + began.elapsed().as_secs() / REFRESH).contains(&lookups), "{lookups} in {:?}", began.elapsed());
 
     live.client.get(path).await.error(403, "INSUFFICIENT_SCOPE");
     let bare = live.client.get("/v1/profiles?handle=holder").await.ok(200);

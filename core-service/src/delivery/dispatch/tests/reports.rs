@@ -17,18 +17,8 @@ use crate::{
         delivery_rows,
         queue::{MarkSelection, minute_of},
     },
-    tests::harness::give_up,
+    tests::harness::{damage_delivery, give_up},
 };
-
-impl Bench {
-    /// Writes a delivery's row so that nobody can read it.
-    async fn damage(&self, delivery: &str) {
-        let body = Some(Bytes::from_static(b"\xff"));
-        let key = delivery_rows::key_of(delivery);
-        let damaged = Change { table: &schema::DELIVERY, key, version: i64::MAX, body, ttl: None };
-        self.core.shared.backend.apply(vec![damaged]).await.unwrap();
-    }
-}
 
 /// A webhook, two attempts that are out, and a report of each.
 async fn two_reported(bench: &mut Bench) -> ([String; 2], Vec<EndedAttempt>, WorkerPlace) {
@@ -145,7 +135,7 @@ async fn a_queue_row_of_an_attempt_under_way_stays() {
 async fn a_damaged_row_holds_up_no_other_report() {
     let (mut bench, other) = Bench::beside_another().await;
     let (_, reports, _place) = two_reported(&mut bench).await;
-    bench.damage(&reports[0].delivery).await;
+    damage_delivery(&bench.core.shared.backend, &reports[0].delivery).await;
     // A core that did not hand them out reads both rows.
     let intact = reports[1].delivery.clone();
     other.dispatcher.report(reports).await.unwrap();
@@ -174,7 +164,7 @@ async fn a_damaged_row_holds_up_no_other_delivery_of_its_webhook() {
     let mut bench = Bench::new().await;
     let ([_, intact], reports, place) = two_reported(&mut bench).await;
     bench.core.dispatcher.report(reports.clone()).await.unwrap();
-    bench.damage(&reports[0].delivery).await;
+    damage_delivery(&bench.core.shared.backend, &reports[0].delivery).await;
     drop(place);
     let (_place, mut claims) = bench.core.dispatcher.join(8);
     bench.clock.advance(60_000);

@@ -110,10 +110,10 @@ async fn the_leases_of_an_idle_core_cost_a_read_in_ten_seconds() {
     let tables = [&schema::SHARD_LEASE, &schema::QUEUE_DONE, &schema::QUEUE_MARK];
     let before = tables.map(|table| backend.calls(table));
     pass(&clock, 600).await;
-    let made = [0, 1, 2].map(|table| backend.calls(tables[table]) - before[table]);
-    assert!(made[0] <= 62, "{} requests for leases", made[0]);
+    let calls = [0, 1, 2].map(|table| backend.calls(tables[table]) - before[table]);
+    assert!(calls[0] <= 62, "{} requests for leases", calls[0]);
     // Each minute one write for all shards, and a read of the marks of each.
-    assert!(made[1] <= 12 && made[2] <= 13 * 64, "{made:?}");
+    assert!(calls[1] <= 12 && calls[2] <= 13 * 64, "{calls:?}");
 }
 
 #[tokio::test(start_paused = true)]

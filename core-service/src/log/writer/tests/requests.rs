@@ -37,9 +37,9 @@ async fn a_lone_thesis_with_its_derived_events_takes_few_requests() {
     let core = core(backend.clone(), &clock, 1).await;
     let requests = async || {
         tokio::time::sleep(SPAN).await;
-        let made = backend.requests();
+        let counted = backend.requests();
         backend.count_requests("live");
-        made
+        counted
     };
     backend.count_requests("live");
     let (mut idle, mut lone) = (Vec::new(), Vec::new());
