@@ -1,4 +1,4 @@
-//! The request line of an HTTP request, for the log of requests.
+//! The request line of an HTTP request, for the request log.
 
 use std::{borrow::Cow, fmt};
 

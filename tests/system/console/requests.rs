@@ -1,4 +1,4 @@
-//! The log of requests: the list with its filters, one request as code, and who sees it.
+//! The request log: the list with its filters, one request as code, and who sees it.
 
 use thesis_proto::v1::{Environment, Role};
 

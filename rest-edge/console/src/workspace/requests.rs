@@ -1,4 +1,4 @@
-//! The log of requests: the requests of the project's keys in an environment, and one of them.
+//! The request log: the requests of the project's keys in an environment, and one of them.
 
 mod code;
 mod query;
