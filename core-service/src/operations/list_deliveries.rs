@@ -56,7 +56,7 @@ pub async fn list_deliveries(
     let v1::ListDeliveriesRequest { id, cursor, event_id, .. } = message;
     let read = |cursor: String| signer.read::<TimePosition>(&name, &cursor).ok_or_else(Error::invalid_cursor);
     let position = cursor.map(read).transpose()?;
-    // No delivery is later than tomorrow, so the page reads no months after that.
+    // No delivery is created after tomorrow, so the page skips all later months.
     let end = to.map(|to| to.saturating_add(1).min(call.now_ms + DAY_MS));
     let mut after: Option<LogPosition> =
         position.map(|position| (position.created_at, position.id)).or_else(|| Some((end?, String::new())));

@@ -1,4 +1,4 @@
-//! Lists the requests of a project's keys in an environment, newest first, from 72 hours back. Fails with
+//! Lists the requests of a project's keys in an environment over the last 72 hours, newest first. Fails with
 //! `INVALID_CURSOR`.
 
 use thesis_proto::{
@@ -82,7 +82,7 @@ fn is_wanted(message: &v1::ListLoggedRequestsRequest, row: &RequestRow) -> bool 
         && message.min_duration_ms.is_none_or(|least| request.duration_ms >= least)
 }
 
-/// The name of the list for its cursors: it has every field of a request, except those of the page.
+/// The name of the list for its cursors. It contains every field of a request, except those of the page.
 fn name_of(scope: &str, message: &v1::ListLoggedRequestsRequest) -> [u8; 32] {
     let filters = v1::ListLoggedRequestsRequest { limit: None, cursor: None, ..message.clone() };
     let filters = hex::encode(prost::Message::encode_to_vec(&filters));
