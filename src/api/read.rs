@@ -216,7 +216,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_says_what_it_names() {
+    fn the_form_of_a_reference_decides_its_kind() {
         for (reference, kind) in [
             ("th_1", "theses"),
             ("@writer", "profiles"),

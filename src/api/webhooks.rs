@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_has_what_is_given() {
+    fn a_body_has_the_given_fields() {
         assert_eq!(body(&[]), json!({"status": "enabled"}));
         let given =
             ["--events", "thesis.created,token.activity", "--token", "$RUN,B", "--text", "a, b", "--payload=thin"];

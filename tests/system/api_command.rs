@@ -14,7 +14,7 @@ on_both_stores![
     events_are_followed_and_resumed,
     a_webhook_is_managed,
     a_profile_is_kept_and_used,
-    a_refusal_is_told_in_one_line,
+    a_refusal_prints_one_line,
 ];
 
 /// The command with a key, in a folder of its own.
@@ -126,7 +126,7 @@ async fn events_are_followed_and_resumed(service: &Service) {
     let key = key(service).await;
     let shell = Shell::new(service, Some(&key));
     let tail = ["api", "tail", "--events", "thesis.created", "--token", "TAIL"];
-    let (mut process, mut lines) = shell.setup.clone().arguments(&tail).start_and_hear();
+    let (mut process, mut lines) = shell.setup.clone().arguments(&tail).start_and_read_lines();
     eventually("the stream is open", SOON, async || process.log().contains("listening at").then_some(())).await;
     let first = key.client.thesis("writer", "TAIL", "first").await.1;
     let line = tokio::time::timeout(SOON, lines.recv()).await.unwrap().unwrap();
@@ -137,7 +137,7 @@ async fn events_are_followed_and_resumed(service: &Service) {
     let cursor = log.lines().find_map(|line| line.split_once("--cursor ")).unwrap().1.trim().to_owned();
     let second = key.client.thesis("writer", "TAIL", "second").await.1;
     let resumed = [&tail[..], &["--cursor", &cursor]].concat();
-    let (_process, mut lines) = shell.setup.clone().arguments(&resumed).start_and_hear();
+    let (_process, mut lines) = shell.setup.clone().arguments(&resumed).start_and_read_lines();
     let line = tokio::time::timeout(SOON, lines.recv()).await.unwrap().unwrap();
     assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), second);
     // Past events up to a time end by themselves.
@@ -208,7 +208,7 @@ async fn a_profile_is_kept_and_used(service: &Service) {
     assert!(code == Some(1) && stderr.contains("chmod 600") && !stderr.contains(&key.raw), "{stderr}");
 }
 
-async fn a_refusal_is_told_in_one_line(service: &Service) {
+async fn a_refusal_prints_one_line(service: &Service) {
     let key = key(service).await;
     let shell = Shell::new(service, Some(&key));
     for (arguments, told) in [

@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn things_are_found_by_what_names_them() {
+    fn resources_are_found_by_id_handle_and_symbol() {
         assert_eq!(found("th_1"), [("Thesis", "/p/test/explore/theses/th_1".to_owned())]);
         assert_eq!(found("evt_1"), [("Event", "/p/test/events/evt_1".to_owned())]);
         assert_eq!(found("req_1"), [("Request", "/p/test/requests?request=req_1".to_owned())]);

@@ -16,7 +16,7 @@ on_both_stores![
     a_delivery_is_inspected_and_replayed,
     many_are_sent_again,
     failures_are_shown,
-    a_retry_is_made_now,
+    a_retry_is_sent_now,
     the_answer_to_a_failed_attempt_is_shown,
     an_event_shows_its_deliveries,
     the_log_is_filtered_and_paged,
@@ -175,7 +175,7 @@ async fn failures_are_shown(service: &Service) {
     hook.until("the replay is delivered", |row| row["id"] == *replayed && row["status"] == "delivered").await;
 }
 
-async fn a_retry_is_made_now(service: &Service) {
+async fn a_retry_is_sent_now(service: &Service) {
     let hook = Hook::new(service).await;
     let browser = service.browser_of(&hook.customer.owner);
     hook.receiver.answer(500);

@@ -109,7 +109,7 @@ async fn tries_end() {
 }
 
 #[tokio::test]
-async fn what_no_repeat_mends_is_not_repeated() {
+async fn a_failure_that_no_retry_can_fix_is_not_repeated() {
     for one in [
         refused(429, "rate_limit", "QUOTA_EXCEEDED", "Retry-After: 60\r\n"),
         refused(429, "rate_limit", "RATE_LIMITED", "Retry-After: 3600\r\n"),

@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_has_come_as_far_as_its_deliveries() {
+    fn the_progress_of_a_replay_follows_its_deliveries() {
         let at = |millis| Some(from_millis(millis));
         let replay = |examined: i64, done| v1::WebhookReplay {
             since: at(1_000),

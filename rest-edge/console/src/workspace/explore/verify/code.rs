@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_code_has_what_was_asked_for() {
+    fn the_code_has_the_fields_of_the_verification() {
         let message = v1::VerifyThesisRequest {
             handle: Some("@ada".to_owned()),
             token: Some("$RUN".to_owned()),
