@@ -35,7 +35,7 @@ struct ProfilePage {
     bio: Option<String>,
     /// Theses by day; none without any.
     chart: Option<Chart>,
-    /// The three figures that count most, with their names.
+    /// The three main figures, with their names.
     figures: [(&'static str, String); 3],
     facts: Vec<Fact>,
     platform_url: Option<String>,

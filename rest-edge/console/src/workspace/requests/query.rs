@@ -1,4 +1,4 @@
-//! The query of the list of requests, as a request to core.
+//! Translates the query of the page of requests into a request to core.
 
 use thesis_proto::{
     error::{ApiError, FieldError},
@@ -12,7 +12,7 @@ use crate::page_query::PageQuery;
 const ROWS: i32 = 50;
 /// Links to other pages of the list keep these parameters.
 pub(super) const KEPT: &[&str] = &["method", "status", "path", "code", "key", "request", "slow", "from", "to"];
-/// The methods that can be chosen.
+/// The choices of a method.
 pub(super) const METHODS: [&str; 6] = ["GET", "POST", "PATCH", "DELETE", "HEAD", "gRPC"];
 /// The value that selects all errors.
 pub(super) const ERRORS: &str = "errors";
@@ -24,7 +24,7 @@ pub(super) const STATUSES: [(&str, &str, (i32, i32)); 4] = [
     ("5xx", "Failed: 5xx", (500, 599)),
 ];
 
-/// The typed texts of the filters.
+/// The filters as typed.
 pub(super) struct RequestFields {
     pub(super) path: String,
     pub(super) code: String,

@@ -10,7 +10,7 @@ const WIDTH: usize = 10;
 /// The attempts of an hour.
 #[derive(Debug, PartialEq)]
 pub(super) struct HourBar {
-    /// The begin of the hour.
+    /// The start of the hour.
     pub(super) label: String,
     pub(super) attempts: String,
     pub(super) failures: String,
@@ -73,7 +73,8 @@ pub(super) fn draw(hours: &[v1::WebhookAttempts]) -> Charts {
     }
 }
 
-/// The path of a line through the middles of the hours. Hours without a value interrupt it; a value alone is a dash.
+/// The path of a line through the middles of the hours. An hour without a value interrupts the line; a value without
+/// neighbours is a dash.
 fn path(values: impl Iterator<Item = Option<i32>>, max: i32) -> String {
     let (mut path, mut is_open) = (String::new(), false);
     for (at, value) in values.enumerate() {
