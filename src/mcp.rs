@@ -129,15 +129,15 @@ mod tests {
         let served = tokio::spawn(serve(HttpApi { http, credentials }, input, output));
         let mut client = BufReader::new(client);
         let about = json!({"name": "test", "version": "1"});
-        let asked = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about});
-        let told = call(&mut client, "initialize", asked).await;
-        let instructions = told["instructions"].as_str().unwrap();
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about});
+        let result = call(&mut client, "initialize", params).await;
+        let instructions = result["instructions"].as_str().unwrap();
         assert!(instructions.contains("test key") && instructions.contains("Bearer svc_test_x."), "{instructions}");
         client.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n").await.unwrap();
 
-        let told = call(&mut client, "tools/call", json!({"name": "get_usage"})).await;
-        let text = told["content"][0]["text"].as_str().unwrap();
-        assert!(told["isError"] == true && text.contains("SERVICE_UNAVAILABLE"), "{told}");
+        let result = call(&mut client, "tools/call", json!({"name": "get_usage"})).await;
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(result["isError"] == true && text.contains("SERVICE_UNAVAILABLE"), "{result}");
         assert!(text.contains(&base) && text.contains("check the address") && !text.contains("svc_test_x"), "{text}");
         drop(client);
         served.await.unwrap().unwrap();

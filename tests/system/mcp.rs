@@ -33,9 +33,9 @@ async fn call(client: &Client, tool: &str, arguments: Value) -> Value {
 /// The API's error of a tool that fails.
 async fn refusal(client: &Client, tool: &str, arguments: Value) -> Value {
     let answer = post(client, "tools/call", json!({"name": tool, "arguments": arguments})).await;
-    let told = answer.ok(200);
-    assert_eq!(told["result"]["isError"], true, "{tool}: {told}");
-    let mut envelope: Value = serde_json::from_str(text(&told["result"]["content"][0], "text")).unwrap();
+    let body = answer.ok(200);
+    assert_eq!(body["result"]["isError"], true, "{tool}: {body}");
+    let mut envelope: Value = serde_json::from_str(text(&body["result"]["content"][0], "text")).unwrap();
     assert_eq!(text(&envelope["error"], "request_id"), answer.header("x-service-request-id"));
     envelope["error"].take()
 }
