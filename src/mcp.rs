@@ -1,4 +1,4 @@
-//! `mcp`: the tools of the Model Context Protocol over standard input and output, for programs that start their servers
+//! `mcp`: the tools of the Model Context Protocol over stdin and stdout, for clients that start their servers
 //! themselves. Each call of a tool is a request to the API over HTTP.
 
 use axum::{
@@ -20,7 +20,7 @@ use crate::{
     roles::Signals,
 };
 
-/// Maximum bytes of a response. The largest page of a tool has a tenth of it.
+/// Maximum length of a response in bytes: ten times the largest page of a tool.
 const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Serve the API's tools to a program that works with a language model (MCP), over stdin and stdout.
@@ -111,7 +111,7 @@ mod tests {
         response["result"].take()
     }
 
-    /// An answer that names the key.
+    /// A response that contains the key.
     async fn me(headers: HeaderMap) -> Json<Value> {
         Json(json!({"environment": "test", "scopes": [headers["authorization"].to_str().unwrap()]}))
     }
