@@ -1,4 +1,4 @@
-//! Calls: what is sent, what is repeated, and how errors look.
+//! Calls: their requests, their retries, and their errors.
 
 use std::time::Duration;
 
