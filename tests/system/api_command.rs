@@ -17,7 +17,7 @@ on_both_stores![
     a_refusal_prints_one_line,
 ];
 
-/// The command with a key, in a folder of its own.
+/// The command with a key, in its own folder.
 struct Shell {
     setup: Setup,
     dir: tempfile::TempDir,
@@ -45,7 +45,7 @@ impl Shell {
         stdout
     }
 
-    /// The documents of such an output, one a line.
+    /// The JSON values of such an output, one per line.
     async fn json(&self, arguments: &[&str]) -> Vec<Value> {
         let told = self.told(arguments).await;
         told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -66,7 +66,7 @@ async fn what_is_read_is_what_the_api_answers(service: &Service) {
     let (thesis, event) = made.last().unwrap();
     let all = rows(&key.client.get("/v1/theses?limit=100&token=RUN").await.ok(200)).clone();
     assert_eq!(shell.json(&["list", "--token", "RUN", "--limit", "7"]).await, all[..7]);
-    // More than a page.
+    // More rows than one page.
     let whole = key.client.all("/v1/theses?limit=100").await;
     assert!(whole.len() > 100, "{}", whole.len());
     assert_eq!(shell.json(&["list", "--all"]).await, whole);
@@ -82,7 +82,7 @@ async fn what_is_read_is_what_the_api_answers(service: &Service) {
     assert_eq!(shell.json(&["get", "$RUN"]).await[0]["symbol"], "$RUN");
     assert_eq!(shell.json(&["get", "SHELL", "--activity"]).await[0]["object"], "token_activity");
     let found = eventually("the search finds it", SOON, async || {
-        // It fails while a core that has just started has no index yet.
+        // A search fails while a core that has just started has no index yet.
         let (_, stdout, _) = shell.run(&["search", "number", "2", "--types", "theses"]).await;
         let found: Value = serde_json::from_str(&stdout).ok()?;
         (!rows_of(&found, "theses").is_empty()).then_some(found)
@@ -95,7 +95,7 @@ async fn what_is_read_is_what_the_api_answers(service: &Service) {
     let table = shell.told(&[&own[..], &["--output", "table"]].concat()).await;
     let lines: Vec<&str> = table.lines().collect();
     assert!(lines.len() == 4 && lines[0].starts_with("CREATED") && lines[0].ends_with("TEXT"), "{table}");
-    // A stranger's text must not turn the direction of the line.
+    // A stranger's text must not change the text direction of the line.
     assert!(lines[1].contains("@writer") && lines[1].ends_with(r"number 2\u{202e}"), "{table}");
     let fields = shell.told(&["get", text(thesis, "id"), "--output", "table"]).await;
     let names: Vec<_> = fields.lines().filter_map(|line| line.split_whitespace().next()).collect();
@@ -140,7 +140,7 @@ async fn events_are_followed_and_resumed(service: &Service) {
     let (_process, mut lines) = shell.setup.clone().arguments(&resumed).start_and_read_lines();
     let line = tokio::time::timeout(SOON, lines.recv()).await.unwrap().unwrap();
     assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), second);
-    // Past events up to a time end by themselves.
+    // A replay up to a time ends by itself.
     let to = text(&second, "created_at");
     let replay = [&tail[1..], &["--from", text(&first, "created_at"), "--to", to]].concat();
     let (code, stdout, _) = shell.run(&replay).await;
@@ -246,6 +246,6 @@ fn bash_completes_commands_and_flags() {
     assert_eq!(offered("trade-thesis api li"), "list");
     assert_eq!(offered("trade-thesis api webhooks rot"), "rotate-secret");
     assert_eq!(offered("trade-thesis api list --auth"), "--author");
-    // Settings of the service are of no use there.
+    // The completion offers no settings of the service there.
     assert_eq!(offered("trade-thesis api list --http"), "");
 }

@@ -185,7 +185,7 @@ async fn a_retry_is_sent_now(service: &Service) {
     browser.submit(&form).await.is(200).says("The next attempt is made now.");
     let is_done = |row: &Value| row["id"] == *id && row["status"] == "delivered" && row["attempt"] == 2;
     hook.until("the retry is delivered", is_done).await;
-    // The same form changes nothing any more, and neither does a new one.
+    // Neither the same form nor a new one changes anything now.
     browser.submit(&form).await.is(200);
     assert!(browser.open(&path).await.is(200).find_form(&format!("{path}/now")).is_none());
     let csrf = browser.csrf().await;
@@ -361,14 +361,14 @@ async fn matches_are_counted(service: &Service) {
         .says("@Writer");
     let is_shown = |event: &Value| leads_to(&page, &hook.within(&format!("/events/{}", text(event, "id"))));
     assert!(matching.iter().all(is_shown) && !others.iter().any(is_shown), "{page}");
-    // Others are tried without a change.
+    // Other filters can be tried without changing the webhook.
     browser
         .open(&format!("{path}?types=thesis.created&token=OTHER"))
         .await
         .is(200)
         .says("The filters match 1 of the last ");
     assert_eq!(hook.client.get(&format!("/v1/webhooks/{}", text(&webhook, "id"))).await.ok(200)["filters"], filters);
-    // A name that nothing has is allowed, and the page says so.
+    // A filter may name a token or profile that does not exist, and the page says that it does not exist.
     let body = json!({"url": hook.receiver.url, "events": ["thesis.created"], "filters": {"token": ["$NOPE"]}});
     let unknown = hook.client.post("/v1/webhooks", &body).await.ok(201);
     browser
