@@ -16,8 +16,8 @@ const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 pub(crate) fn pause_after(error: &Error, attempt: u32) -> Option<Duration> {
     match error {
         Error::Api(refusal) => {
-            let least = refusal.retry_after.unwrap_or_default();
-            (is_transient(refusal) && least <= MAX_RETRY_AFTER).then(|| least + growing(attempt))
+            let wait = refusal.retry_after.unwrap_or_default();
+            (is_transient(refusal) && wait <= MAX_RETRY_AFTER).then(|| wait + growing(attempt))
         }
         Error::Connection(_) | Error::Timeout => Some(growing(attempt)),
         Error::Form(_) | Error::Usage(_) => None,

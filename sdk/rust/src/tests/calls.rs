@@ -91,9 +91,9 @@ async fn a_transient_refusal_is_repeated_after_its_time() {
     service.client.get_discovery().await.unwrap();
     let pauses = service.pauses();
     assert_eq!(pauses.len(), 5);
-    for (place, (pause, least)) in pauses.iter().zip([7250, 1500, 1000, 2000, 4000]).enumerate() {
-        let least = Duration::from_millis(least);
-        assert!(*pause >= least && *pause < least + Duration::from_millis(250 << place), "{place}: {pause:?}");
+    for (place, (pause, min)) in pauses.iter().zip([7250, 1500, 1000, 2000, 4000]).enumerate() {
+        let min = Duration::from_millis(min);
+        assert!(*pause >= min && *pause < min + Duration::from_millis(250 << place), "{place}: {pause:?}");
     }
 }
 

@@ -61,8 +61,8 @@ pub(super) fn message(
         cursor: read.text("cursor"),
         method: read.choice("method", method),
         path: read.text("path"),
-        min_status: range.map(|(least, _)| least),
-        max_status: range.map(|(_, most)| most),
+        min_status: range.map(|(min, _)| min),
+        max_status: range.map(|(_, max)| max),
         code: read.text("code").map(|code| code.to_uppercase()),
         key_id: read.text("key"),
         request_id: read.text("request"),
@@ -70,7 +70,7 @@ pub(super) fn message(
         from: read.time("from"),
         to: read.time("to"),
     };
-    if slow.is_some() && message.min_duration_ms.is_none_or(|least| least < 0) {
+    if slow.is_some() && message.min_duration_ms.is_none_or(|duration| duration < 0) {
         let fault = FieldError::new("slow", "must be a whole number of milliseconds");
         return Err(ApiError::validation(&[fault]).to_status(""));
     }

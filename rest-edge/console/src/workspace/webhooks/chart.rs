@@ -62,14 +62,15 @@ pub(super) fn draw(hours: &[v1::WebhookAttempts]) -> Charts {
             failure_size,
         }
     };
-    let longest = hours.iter().filter_map(|hour| hour.latency_p99_ms).max();
-    let line = |latency: fn(&v1::WebhookAttempts) -> Option<i32>| path(hours.iter().map(latency), longest.unwrap_or(1));
+    let max_latency = hours.iter().filter_map(|hour| hour.latency_p99_ms).max();
+    let line =
+        |latency: fn(&v1::WebhookAttempts) -> Option<i32>| path(hours.iter().map(latency), max_latency.unwrap_or(1));
     Charts {
         bars: hours.iter().enumerate().map(bar).collect(),
         max_attempts: group_digits(max),
         median: line(|hour| hour.latency_p50_ms),
         slowest: line(|hour| hour.latency_p99_ms),
-        max_latency: longest.map(group_digits),
+        max_latency: max_latency.map(group_digits),
     }
 }
 
