@@ -39,7 +39,7 @@ impl Shell {
     }
 
     /// The output of a command that succeeds.
-    async fn told(&self, arguments: &[&str]) -> String {
+    async fn output_of(&self, arguments: &[&str]) -> String {
         let (code, stdout, stderr) = self.run(arguments).await;
         assert_eq!((code, stderr.as_str()), (Some(0), ""), "{arguments:?}: {stdout}");
         stdout
@@ -47,8 +47,8 @@ impl Shell {
 
     /// The JSON values of such an output, one per line.
     async fn json(&self, arguments: &[&str]) -> Vec<Value> {
-        let told = self.told(arguments).await;
-        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let output = self.output_of(arguments).await;
+        output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
 
@@ -92,12 +92,12 @@ async fn what_is_read_is_what_the_api_answers(service: &Service) {
     assert_eq!(shell.json(&events).await[0], *event);
     assert_eq!(shell.json(&["usage"]).await[0]["object"], "usage");
 
-    let table = shell.told(&[&own[..], &["--output", "table"]].concat()).await;
+    let table = shell.output_of(&[&own[..], &["--output", "table"]].concat()).await;
     let lines: Vec<&str> = table.lines().collect();
     assert!(lines.len() == 4 && lines[0].starts_with("CREATED") && lines[0].ends_with("TEXT"), "{table}");
     // A stranger's text must not change the text direction of the line.
     assert!(lines[1].contains("@writer") && lines[1].ends_with(r"number 2\u{202e}"), "{table}");
-    let fields = shell.told(&["get", text(thesis, "id"), "--output", "table"]).await;
+    let fields = shell.output_of(&["get", text(thesis, "id"), "--output", "table"]).await;
     let names: Vec<_> = fields.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(&names[..4], ["object", "id", "profile.id", "profile.handle"], "{fields}");
 }
@@ -211,7 +211,7 @@ async fn a_profile_is_kept_and_used(service: &Service) {
 async fn a_refusal_prints_one_line(service: &Service) {
     let key = key(service).await;
     let shell = Shell::new(service, Some(&key));
-    for (arguments, told) in [
+    for (arguments, message) in [
         (&["get", "th_unknown"][..], "THESIS_NOT_FOUND: "),
         (&["list", "--sort", "best"], "VALIDATION_FAILED: "),
         (&["tail", "--events", "thesis.eaten"], "VALIDATION_FAILED: "),
@@ -221,7 +221,7 @@ async fn a_refusal_prints_one_line(service: &Service) {
     ] {
         let (code, stdout, stderr) = shell.run(arguments).await;
         assert_eq!((code, stdout.as_str(), stderr.lines().count()), (Some(1), "", 1), "{arguments:?}: {stderr}");
-        assert!(stderr.contains(told) && !stderr.contains(&key.raw), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(message) && !stderr.contains(&key.raw), "{arguments:?}: {stderr}");
     }
 }
 
