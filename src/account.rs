@@ -1,6 +1,6 @@
-//! Whose key calls the API, and where the API is: from the command line, the environment, or a profile.
+//! The API key and the address of the API: from the command line, the environment, or a profile.
 //!
-//! Profiles are in one file that only its owner may read: `trade-thesis/profiles.toml` in the folder for configuration.
+//! Profiles are in one file that only its owner may read: `trade-thesis/profiles.toml` in the configuration folder.
 
 use std::{
     collections::BTreeMap,
@@ -17,17 +17,17 @@ use tempfile::NamedTempFile;
 
 use crate::{Failure, config::api_url};
 
-/// The name of the profile that counts when none is named.
+/// The name of the default profile.
 const DEFAULT_PROFILE: &str = "default";
 const DEFAULT_ADDRESS: &str = "http://127.0.0.1:8080";
 
-/// Whose key calls the API, and where it is.
+/// The key, profile and address on the command line and in the environment.
 #[derive(Debug, Args)]
 pub(crate) struct Account {
     /// API key [default: that of the profile]
     #[arg(long, global = true, env = "SVC_KEY", hide_env_values = true, value_name = "KEY")]
     key: Option<SecretString>,
-    /// Profile whose key and address count; `trade-thesis api login` makes one [default: default]
+    /// Profile with the key and the address; `trade-thesis api login` creates one [default: default]
     #[arg(long, global = true, env = "SVC_PROFILE", hide_env_values = true, value_name = "NAME")]
     profile: Option<String>,
     /// Address of the API [default: that of the profile, or http://127.0.0.1:8080]
@@ -50,7 +50,7 @@ pub(crate) struct Credentials {
     pub(crate) base: String,
 }
 
-/// A profile as the file has it.
+/// A profile as stored in the file.
 #[derive(Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 struct Profile {
@@ -61,14 +61,14 @@ struct Profile {
 type Profiles = BTreeMap<String, Profile>;
 
 impl Account {
-    /// The key and the address that count.
+    /// The key and the address to use.
     pub(crate) fn credentials(self) -> Result<Credentials, Failure> {
         self.credentials_in(file)
     }
 
     fn credentials_in(self, file: impl FnOnce() -> Result<PathBuf, Failure>) -> Result<Credentials, Failure> {
         let (key, base) = match (self.key, self.profile) {
-            // Which one is meant may decide between test and live data.
+            // The two keys may be one for test data and one for live data, so guessing is dangerous.
             (Some(_), Some(name)) => {
                 let text = format!("SVC_KEY and the profile {name} name two keys; unset SVC_KEY, or name no profile");
                 return Err(text.into());
@@ -83,12 +83,12 @@ impl Account {
         Ok(Credentials { key, base: self.api.unwrap_or(base) })
     }
 
-    /// The address for a key that gets a profile.
+    /// The address for the profile of a new key.
     pub(crate) fn address(&self) -> String {
         self.api.clone().unwrap_or_else(|| DEFAULT_ADDRESS.to_owned())
     }
 
-    /// Keeps a key and its address in the profile, in place of those that it had. Returns its name and the file.
+    /// Stores a key and its address in the profile, in place of the old ones. Returns the profile's name and the file.
     pub(crate) fn keep(&self, credentials: &Credentials) -> Result<(String, PathBuf), Failure> {
         let (name, file) = (self.profile.as_deref().unwrap_or(DEFAULT_PROFILE).to_owned(), file()?);
         keep(&file, &name, credentials)?;
@@ -135,7 +135,7 @@ fn read(path: &Path) -> Result<Profiles, Failure> {
     }
     let mut text = String::new();
     file.read_to_string(&mut text).map_err(unreadable)?;
-    // The error would show the line, which may be that of a key.
+    // The parser's error would show the line, which may contain a key.
     toml::from_str(&text).map_err(|error| {
         let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
         let line = before.matches('\n').count() + 1;
@@ -143,7 +143,7 @@ fn read(path: &Path) -> Result<Profiles, Failure> {
     })
 }
 
-/// Writes a profile beside the others. The file is whole at any moment, and only its owner may read it.
+/// Writes a profile and leaves the others. The file is replaced atomically, and only its owner may read it.
 fn keep(path: &Path, name: &str, credentials: &Credentials) -> Result<(), Failure> {
     let mut profiles = read(path)?;
     let key = credentials.key.expose_secret().to_owned();
@@ -151,7 +151,7 @@ fn keep(path: &Path, name: &str, credentials: &Credentials) -> Result<(), Failur
     let unwritable = |error: io::Error| format!("{} cannot be written: {error}", path.display());
     let folder = path.parent().unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(unwritable)?;
-    // A link to the file stays one.
+    // A symbolic link to the file stays a link.
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     // The mode of a temporary file is 0600.
     let mut draft = NamedTempFile::new_in(path.parent().unwrap_or(folder)).map_err(unwritable)?;
@@ -172,7 +172,7 @@ mod tests {
     }
 
     /// The key and the address of an account, or why there is none.
-    fn told(account: Account, file: &Path) -> Result<(String, String), String> {
+    fn credentials_of(account: Account, file: &Path) -> Result<(String, String), String> {
         let credentials = account.credentials_in(|| Ok(file.to_owned())).map_err(|error| error.to_string())?;
         Ok((credentials.key.expose_secret().to_owned(), credentials.base))
     }
@@ -185,7 +185,7 @@ mod tests {
     fn a_profile_is_kept_and_found() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("trade-thesis/profiles.toml");
-        let none = told(account(None, None, None), &file).unwrap_err();
+        let none = credentials_of(account(None, None, None), &file).unwrap_err();
         assert!(none.contains("SVC_KEY") && none.contains("api login"), "{none}");
         for (name, key, base) in
             [("default", "k1", "http://a"), ("live", "k2", "https://b"), ("live", "k3", "https://c/")]
@@ -193,12 +193,14 @@ mod tests {
             keep(&file, name, &Credentials { key: key.into(), base: base.to_owned() }).unwrap();
         }
         assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
-        assert_eq!(told(account(None, None, None), &file), pair("k1", "http://a"));
-        assert_eq!(told(account(None, Some("live"), None), &file), pair("k3", "https://c"));
-        assert_eq!(told(account(None, Some("live"), Some("http://d")), &file), pair("k3", "http://d"));
-        assert_eq!(told(account(Some("k4"), None, None), &file), pair("k4", DEFAULT_ADDRESS));
-        assert!(told(account(Some("k4"), Some("live"), None), &file).unwrap_err().contains("two keys"));
-        assert!(told(account(None, Some("lvie"), None), &file).unwrap_err().ends_with("there are default, live"));
+        assert_eq!(credentials_of(account(None, None, None), &file), pair("k1", "http://a"));
+        assert_eq!(credentials_of(account(None, Some("live"), None), &file), pair("k3", "https://c"));
+        assert_eq!(credentials_of(account(None, Some("live"), Some("http://d")), &file), pair("k3", "http://d"));
+        assert_eq!(credentials_of(account(Some("k4"), None, None), &file), pair("k4", DEFAULT_ADDRESS));
+        assert!(credentials_of(account(Some("k4"), Some("live"), None), &file).unwrap_err().contains("two keys"));
+        assert!(
+            credentials_of(account(None, Some("lvie"), None), &file).unwrap_err().ends_with("there are default, live")
+        );
     }
 
     #[test]
@@ -208,11 +210,11 @@ mod tests {
         fs::write(&file, "[default]\nkey = \"svc_test_secret\"\nurl = \"http://a\"\n").unwrap();
         for mode in [0o644, 0o640, 0o602] {
             fs::set_permissions(&file, Permissions::from_mode(mode)).unwrap();
-            let refused = told(account(None, None, None), &file).unwrap_err();
+            let refused = credentials_of(account(None, None, None), &file).unwrap_err();
             assert!(refused.contains(&format!("mode {mode:04o}")) && refused.contains("chmod 600"), "{refused}");
         }
         fs::set_permissions(&file, Permissions::from_mode(0o600)).unwrap();
-        let refused = told(account(None, None, None), &file).unwrap_err();
+        let refused = credentials_of(account(None, None, None), &file).unwrap_err();
         assert!(refused.contains("`key` and `api`") && !refused.contains("secret"), "{refused}");
     }
 }

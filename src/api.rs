@@ -1,4 +1,4 @@
-//! `api`: the public API for people and scripts. Tables on a terminal, JSON elsewhere.
+//! `api`: the public API for people and scripts. It prints tables on a terminal and JSON elsewhere.
 
 mod client;
 mod login;
@@ -48,23 +48,23 @@ enum Subject {
     Verify(verify::Verify),
     /// List events, newest first
     Events(read::Events),
-    /// Print events as they happen, until it is interrupted
+    /// Print events as they happen, until interrupted
     Tail(tail::Tail),
     /// Manage webhooks, their deliveries and secrets
     #[command(subcommand)]
     Webhooks(webhooks::Command),
-    /// Show what the plan has left
+    /// Show the usage of the plan's limits
     Usage,
-    /// Keep a key, which it reads from stdin, in a profile
+    /// Read a key from stdin and store it in a profile
     Login,
 }
 
-/// Calls the API. Returns how the program ends.
+/// Calls the API. Returns the exit code.
 pub(crate) async fn run(api: Api, settings: &Settings) -> ExitCode {
     let is_verdict = matches!(api.subject, Subject::Verify(_));
     match call(api, settings).await {
         Ok(code) => code,
-        // The reader of the output, such as `head`, has enough.
+        // The reader of the output, such as `head`, has closed it.
         Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             note(&error.to_string());
@@ -106,7 +106,7 @@ async fn call(api: Api, settings: &Settings) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Reads a time, or a span before now, for the API.
+/// Converts a time, or a span before now, to the form of the API.
 fn time(text: &str) -> Result<String, String> {
     let ago = parse_span(text).map(|span| format_millis(SystemClock.now_ms().saturating_sub(span)));
     let read = ago.or_else(|| parse_iso8601(text).map(|_| text.to_owned()));

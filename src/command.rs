@@ -58,7 +58,7 @@ const DOCTORS: &[&str] = &[
     "dns_servers",
 ];
 
-/// What commands have in their help that call the API: the flags of an account, and a setting.
+/// Arguments that the help shows for commands that call the API: the flags of an account, and a setting.
 const CALLERS: &[&str] = &["key", "profile", "api", "webhook_ca_file"];
 
 /// The subcommand.

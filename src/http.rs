@@ -1,4 +1,4 @@
-//! Requests to the public API, and why it does not answer them.
+//! Requests to the public API, and the reasons for a missing response.
 
 use std::time::Duration;
 
@@ -24,14 +24,14 @@ const MAX_ERROR_BYTES: usize = 64 * 1024;
 /// Maximum wait that the service may request.
 const MAX_SECONDS: u64 = 3_600;
 
-/// Why a request has no response of success.
+/// The reason why a request did not succeed.
 pub(crate) enum Unanswered {
-    /// It will never have one.
+    /// The request will never succeed.
     Refused(String),
-    /// It may have one after a wait.
+    /// The request may succeed after a wait.
     Later {
         why: String,
-        /// The shortest wait, zero unless the service requests one.
+        /// Minimum wait; zero unless the service requests one.
         wait: Duration,
     },
 }
@@ -42,7 +42,7 @@ impl Unanswered {
     }
 }
 
-/// A client that trusts this root certificate beside the public ones.
+/// A client that trusts this root certificate in addition to the public ones.
 pub(crate) fn client(root_certificate: Option<&[u8]>) -> Result<ClientBuilder, Failure> {
     Ok(Client::builder()
         .user_agent(concat!("trade-thesis/", env!("CARGO_PKG_VERSION")))

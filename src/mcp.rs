@@ -1,4 +1,4 @@
-//! `mcp`: the tools of the Model Context Protocol over standard input and output, for programs that start their servers
+//! `mcp`: the tools of the Model Context Protocol over stdin and stdout, for clients that start their servers
 //! themselves. Each call of a tool is a request to the API over HTTP.
 
 use axum::{
@@ -20,7 +20,7 @@ use crate::{
     roles::Signals,
 };
 
-/// Maximum bytes of a response. The largest page of a tool has a tenth of it.
+/// Maximum length of a response in bytes: ten times the largest page of a tool.
 const MAX_RESPONSE_BYTES: usize = 8 * 1024 * 1024;
 
 /// Serve the API's tools to a program that works with a language model (MCP), over stdin and stdout.
@@ -111,7 +111,7 @@ mod tests {
         response["result"].take()
     }
 
-    /// An answer that names the key.
+    /// A response that contains the key.
     async fn me(headers: HeaderMap) -> Json<Value> {
         Json(json!({"environment": "test", "scopes": [headers["authorization"].to_str().unwrap()]}))
     }
@@ -129,15 +129,15 @@ mod tests {
         let served = tokio::spawn(serve(HttpApi { http, credentials }, input, output));
         let mut client = BufReader::new(client);
         let about = json!({"name": "test", "version": "1"});
-        let asked = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about});
-        let told = call(&mut client, "initialize", asked).await;
-        let instructions = told["instructions"].as_str().unwrap();
+        let params = json!({"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": about});
+        let result = call(&mut client, "initialize", params).await;
+        let instructions = result["instructions"].as_str().unwrap();
         assert!(instructions.contains("test key") && instructions.contains("Bearer svc_test_x."), "{instructions}");
         client.write_all(b"{\"jsonrpc\":\"2.0\",\"method\":\"notifications/initialized\"}\n").await.unwrap();
 
-        let told = call(&mut client, "tools/call", json!({"name": "get_usage"})).await;
-        let text = told["content"][0]["text"].as_str().unwrap();
-        assert!(told["isError"] == true && text.contains("SERVICE_UNAVAILABLE"), "{told}");
+        let result = call(&mut client, "tools/call", json!({"name": "get_usage"})).await;
+        let text = result["content"][0]["text"].as_str().unwrap();
+        assert!(result["isError"] == true && text.contains("SERVICE_UNAVAILABLE"), "{result}");
         assert!(text.contains(&base) && text.contains("check the address") && !text.contains("svc_test_x"), "{text}");
         drop(client);
         served.await.unwrap().unwrap();

@@ -1,4 +1,4 @@
-//! `completion` and `man`: what a shell and `man` know of the command line, made from its declaration.
+//! `completion` and `man`: the completion scripts and manual pages, generated from the declaration of the command line.
 
 use std::{
     fs,
@@ -23,7 +23,7 @@ enum Shell {
 /// Print the completion of a shell.
 #[derive(Debug, Args)]
 pub(crate) struct Completion {
-    /// The shell
+    /// Shell
     #[arg(value_enum)]
     shell: Shell,
 }
@@ -31,12 +31,12 @@ pub(crate) struct Completion {
 /// Write the manual pages.
 #[derive(Debug, Args)]
 pub(crate) struct Manual {
-    /// Folder for the pages, such as ~/.local/share/man/man1; it is made if it is not there
+    /// Folder for the pages, such as ~/.local/share/man/man1; it is created if it does not exist
     #[arg(value_name = "FOLDER")]
     folder: PathBuf,
 }
 
-/// Prints a script that completes this command line.
+/// Prints the completion script of this command line.
 pub(crate) fn complete(completion: &Completion, mut command: clap::Command) -> Result<(), Failure> {
     let shell = match completion.shell {
         Shell::Bash => Generator::Bash,
@@ -48,7 +48,7 @@ pub(crate) fn complete(completion: &Completion, mut command: clap::Command) -> R
     Ok(io::stdout().write_all(&script)?)
 }
 
-/// Writes a page for each command of this command line.
+/// Writes a manual page for each command.
 pub(crate) fn write_manual(manual: &Manual, command: clap::Command) -> Result<(), Failure> {
     let folder = manual.folder.display();
     let unwritable = |error: io::Error| format!("{folder}: {error}");

@@ -10,7 +10,7 @@ pub(crate) use self::{
     open::StreamClient,
 };
 
-/// The events that are wanted.
+/// The filters of a stream.
 #[derive(Debug, Args)]
 pub(crate) struct Wanted {
     /// Only events of these types, such as thesis.created [default: all but those of alerts]
@@ -25,7 +25,7 @@ pub(crate) struct Wanted {
     /// Only events of these chains [default: all]
     #[arg(long, value_name = "CHAIN,…", value_delimiter = ',')]
     chain: Vec<String>,
-    /// Only theses with these words, in the syntax of the search; several times for any of several [default: all]
+    /// Only theses with these words, in the search syntax; repeat it for alternatives [default: all]
     #[arg(long, value_name = "SEARCH")]
     text: Vec<String>,
 }
@@ -40,13 +40,13 @@ impl Wanted {
     }
 }
 
-/// The past events that come first.
+/// The past events to replay first.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
     /// Replay past events from this time on (ISO 8601) before new ones
     #[arg(long, value_name = "TIME")]
     from: Option<String>,
-    /// End after the events of this time
+    /// Stop after the events of this time
     #[arg(long, value_name = "TIME", requires = "from")]
     to: Option<String>,
     /// Space replayed events by their times divided by this: 0.1 to 3600, or max for no pauses [default: max]

@@ -1,4 +1,4 @@
-//! What commands print: lines, notes beside them, and tables.
+//! The output of commands: lines, notes for people, and tables.
 
 use std::io::{self, IsTerminal as _, Write as _};
 
@@ -12,12 +12,12 @@ pub(crate) fn say(line: &str) -> io::Result<()> {
     writeln!(io::stdout(), "{line}")
 }
 
-/// Prints a line for people, beside the output. Parts of it may come from a service.
+/// Prints a line for people to stderr. Parts of it may come from a service.
 pub(crate) fn note(text: &str) {
     eprintln!("{}", printable(&config::line(text)));
 }
 
-/// The columns of the terminal that shows the output; none if no terminal does, or if it does not know them.
+/// The width of the terminal in columns; none if the output is not a terminal, or its width is unknown.
 pub(crate) fn width() -> Option<usize> {
     let stdout = io::stdout();
     let size = if stdout.is_terminal() { tcgetwinsize(&stdout).ok()? } else { return None };
@@ -34,7 +34,7 @@ pub(crate) fn plain(value: &Value) -> String {
     }
 }
 
-/// Escapes texts of strangers, which must not control the terminal.
+/// Escapes texts of strangers, so that they cannot control the terminal.
 fn printable(text: &str) -> String {
     if text.contains(is_control) { text.escape_debug().to_string() } else { text.to_owned() }
 }
@@ -61,7 +61,7 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Cuts each line of a text behind a number of columns.
+/// Cuts each line of a text after a number of columns.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     let line = |line: &str| {
         if line.chars().count() <= width {

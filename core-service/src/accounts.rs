@@ -52,7 +52,7 @@ pub struct Accounts {
     pub mail: Option<Mail>,
     /// True if only invited people may sign up.
     pub invited_only: bool,
-    /// The site of passkeys; none where browsers allow none.
+    /// The relying party of passkeys; none where browsers allow no passkeys.
     pub passkey_site: Option<PasskeySite>,
     invites_strangers: bool,
     public_url: String,
@@ -69,7 +69,7 @@ pub struct Person {
     pub actor: Actor,
     /// Time of the call, which its whole response uses.
     pub now_ms: i64,
-    /// Time at which they last proved the password or a second factor in this session.
+    /// The last time the user proved the password or a second factor in this session.
     pub confirmed_at: i64,
 }
 

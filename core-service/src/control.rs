@@ -344,7 +344,8 @@ impl Control {
                 }
             }
             self.backend.apply(changes).await?;
-            // A write to several partitions may be done in part, and the checkpoint alone would leave a chain behind.
+            // A write to several partitions may be applied in part, and a checkpoint without the chains' ends would
+            // leave chains behind.
             let ends: Vec<_> = chains.ends().collect();
             if !ends.is_empty() {
                 self.backend.apply(ends).await?;

@@ -53,7 +53,7 @@ pub struct Core {
     pub(crate) open_streams: Arc<OpenStreams>,
     pub(crate) accounts: Accounts,
     pub(crate) key_usage: Arc<KeyUsage>,
-    /// The log of requests.
+    /// The request log.
     pub(crate) request_log: RequestLog,
     /// The link that creates the first administrator, if there is none at the start.
     pub set_up_link: OnceLock<SecretString>,

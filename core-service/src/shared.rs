@@ -112,7 +112,7 @@ impl Shared {
         Ok(())
     }
 
-    /// Lets the next attempt of a delivery be made now, and notifies the core that hands it out.
+    /// Queues the next attempt of a delivery as due now, and notifies the core that dispatches it.
     pub async fn hasten(&self, delivery: &Delivery, now_ms: i64) -> StoreResult<()> {
         self.deliveries.queue.hasten(delivery, now_ms).await?;
         let queues = HashMap::from([(delivery.webhook_id.clone(), now_ms)]);

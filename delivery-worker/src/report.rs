@@ -24,7 +24,7 @@ const REPORT_TIMEOUT: Duration = Duration::from_secs(3);
 pub(crate) const BACKOFF: Backoff = Backoff::new(Duration::from_millis(25), Duration::from_secs(1));
 /// Maximum reports of one call.
 const MAX_BATCH: usize = 200;
-/// Core takes messages of 256 KiB. A report has fewer than 128 bytes beside the beginning of a response.
+/// Core accepts messages of up to 256 KiB. Without the beginning of the response, a report has fewer than 128 bytes.
 const _: () = assert!(MAX_BATCH * (MAX_REPORTED_BYTES + 128) <= 256 * 1024, "core takes a call full of reports");
 /// Maximum open calls to one core. Reports that arrive during the calls go together, which costs core's store much
 /// less.

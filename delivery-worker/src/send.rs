@@ -17,7 +17,7 @@ use crate::{client::Transport, failure::Failure, guard::Guard, metrics::FAILURES
 /// Maximum bytes of a response, and time to read them, so that its connection can be reused; others are closed.
 const MAX_DRAIN_BYTES: usize = 16 * 1024;
 const DRAIN_TIMEOUT: Duration = Duration::from_secs(1);
-/// Bytes of the response to a failed attempt that the report has.
+/// Maximum number of bytes of a failed attempt's response in the report.
 pub(crate) const MAX_REPORTED_BYTES: usize = 1_024;
 
 /// The result of an attempt.
@@ -68,7 +68,7 @@ impl Sender {
     }
 }
 
-/// Reads the beginning of a response's body, or what comes of it in time.
+/// Reads the beginning of a response's body, or the part of it that arrives in time.
 async fn beginning(response: &mut Response, deadline: Instant) -> Bytes {
     let mut body = Vec::new();
     let reading = async {

@@ -1,5 +1,5 @@
-//! The description of streams and webhooks in AsyncAPI 3. It is built from the description in OpenAPI, so both have the
-//! same schemas, and a new event type or message is in both.
+//! The AsyncAPI 3 description of streams and webhooks. It is built from the OpenAPI description, so both have the same
+//! schemas, and a new event type or message is in both.
 
 use serde_json::{Map, Value, json};
 
@@ -226,8 +226,8 @@ fn parameters(operation: &Value, place: &str) -> Value {
     json!({"type": "object", "properties": properties, "required": required})
 }
 
-/// The schemas to which messages refer, and those to which these refer. AsyncAPI has another kind of discriminator, and
-/// the constants in the alternatives say the same.
+/// The schemas that messages refer to, directly or through other schemas. Discriminators are removed: AsyncAPI has
+/// another kind, and the constants in the alternatives identify them too.
 fn schemas(openapi: &Value, messages: &Value) -> Map<String, Value> {
     let (mut found, mut unread) = (Map::new(), references(messages));
     while let Some(name) = unread.pop() {

@@ -115,7 +115,7 @@ fn menu(site: &Site) -> Menu {
     Menu::new(groups)
 }
 
-/// The first page in the form of llmstxt.org: the name of the service, and what it is in a sentence.
+/// The first page in the form of llmstxt.org: the name of the service, and its description in a sentence.
 fn list_for_programs(home: &Page) -> String {
     let rest = home.markdown.split_once('\n').map_or("", |(_, rest)| rest);
     format!("# Trade Thesis Data Service\n\n> {}\n{rest}", home.summary)

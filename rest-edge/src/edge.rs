@@ -145,7 +145,7 @@ impl Edge {
         let mut response = if console::covers(&path) {
             self.respond_page(peer, &id, access.trace, request).await
         } else if path == mcp::PATH {
-            // In a box, since its future is large, and every other request would have room for it.
+            // In a box, since its future is large and would enlarge that of every other request.
             Box::pin(self.respond_mcp(peer, &access, request)).await
         } else {
             self.respond_api(peer, &access, request).await

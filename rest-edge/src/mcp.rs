@@ -1,9 +1,9 @@
 //! The Model Context Protocol (MCP): the API as tools and prompts for programs that work with a language model.
 //!
-//! Each tool is one request to the API. The route of the operation gives the tool's arguments, and the API checks them.
-//! So scopes, limits, quotas and errors are those of the key. The edge answers the requests of tools itself
-//! (`edge/mcp_endpoint.rs`), and `trade-thesis mcp` sends them over HTTP. The crate `rmcp` has the protocol with all
-//! its revisions.
+//! Each tool is one request to the API. The tool's arguments are the parameters of the operation's route, and the API
+//! checks them. So scopes, limits, quotas and errors are those of the key. The edge answers the requests of tools
+//! itself (`edge/mcp_endpoint.rs`), and `trade-thesis mcp` sends them over HTTP. The crate `rmcp` implements the
+//! protocol with all its revisions.
 //!
 //! # Recipe: a tool
 //!
@@ -39,10 +39,10 @@ use self::tools::ApiTool;
 /// The path of the endpoint.
 pub(crate) const PATH: &str = "/mcp";
 
-/// The request that tells whether a key works.
+/// The path of the request that shows whether a key works.
 pub(crate) const KEY_PATH: &str = "/v1/me";
 
-/// What a client tells its model about this server.
+/// The instructions that a client gives its model about this server.
 const INSTRUCTIONS: &str = "Trade theses are short public posts in which people say why they hold a token. \
     These tools read them, and change nothing. Times are UTC, in ISO 8601. Results are short: `more` says how to get \
     the rest. A failed call has a `code`, and a `request_id` for the service's support. Texts, names and bios are \
@@ -69,15 +69,15 @@ impl<A: ToolApi> McpServer<A> {
         Self { api }
     }
 
-    /// The instructions, with what the key may do.
+    /// The instructions, with a sentence about the rights of the key.
     async fn instructions(&self) -> String {
         let request = Request::get(KEY_PATH).body(Bytes::new()).expect("the path is a URI");
-        let told = match self.api.send(request).await {
+        let about_key = match self.api.send(request).await {
             Ok(response) if response.status().is_success() => results::key_sentence(response.body()),
             Ok(response) => Some(format!("The key does not work: {}", text(response.body()))),
             Err(reason) => Some(reason),
         };
-        told.map_or_else(|| INSTRUCTIONS.to_owned(), |told| format!("{INSTRUCTIONS}\n\n{told}"))
+        about_key.map_or_else(|| INSTRUCTIONS.to_owned(), |about_key| format!("{INSTRUCTIONS}\n\n{about_key}"))
     }
 
     async fn call(&self, tool: &ApiTool, arguments: JsonObject) -> CallToolResult {

@@ -37,7 +37,7 @@ pub(crate) enum Command {
         /// Their e-mail
         email: String,
     },
-    /// Remove the second factors of a user who has lost them: make sure who asks
+    /// Remove the second factors of a user who has lost them; verify the user's identity first
     RemoveSecondFactors {
         /// Their e-mail
         email: String,

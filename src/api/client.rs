@@ -1,4 +1,4 @@
-//! Requests of single commands. A request that the service asks to repeat later is repeated.
+//! Requests of single commands. A request is repeated when the service is busy and names a time to try again.
 
 use std::time::Duration;
 
@@ -18,9 +18,9 @@ use crate::{
     terminal::note,
 };
 
-/// Attempts of a request that the service is too busy for.
+/// Maximum number of attempts while the service is busy.
 const MAX_ATTEMPTS: usize = 5;
-/// Maximum wait for the next attempt; nobody waits longer before a terminal.
+/// Maximum wait for the next attempt: people at a terminal do not wait longer.
 const MAX_WAIT: Duration = Duration::from_secs(90);
 /// Maximum rows of a page.
 const MAX_PAGE: u64 = 100;
@@ -54,7 +54,7 @@ impl ApiClient {
         self.send(&Method::POST, self.url(path, &[])?, Some(&body)).await
     }
 
-    /// The response to a `POST` of a path that takes no fields.
+    /// The response to a `POST` without a body.
     pub(super) async fn act(&self, path: &[&str]) -> Result<String, Failure> {
         self.post(path, json!({})).await
     }
@@ -67,7 +67,7 @@ impl ApiClient {
         self.send(&Method::DELETE, self.url(path, &[])?, None).await
     }
 
-    /// Hands over the rows of a list page by page, up to a number of rows.
+    /// Reads the rows of a list page by page, up to a number of rows, and passes each page on.
     pub(super) async fn rows(
         &self,
         path: &[&str],
@@ -102,7 +102,7 @@ impl ApiClient {
     }
 
     async fn send(&self, method: &Method, url: Url, body: Option<&Value>) -> Result<String, Failure> {
-        // The same for all attempts, so that the work is done once.
+        // All attempts have the same key, so that the change happens once.
         let idempotency_key = id::random("cli_", self.ids.as_ref());
         let mut attempts = 1;
         loop {

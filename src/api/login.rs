@@ -1,4 +1,4 @@
-//! `api login`: keeps a key in a profile.
+//! `api login`: stores a key in a profile.
 
 use std::io::{self, BufRead as _, IsTerminal as _};
 
@@ -15,7 +15,7 @@ use crate::{
     terminal::{plain, say},
 };
 
-/// Reads a key, shows that the API takes it, and keeps it.
+/// Reads a key, checks that the API accepts it, and stores it.
 pub(super) async fn run(account: &Account, http: Client, ids: SharedIdSource) -> Result<(), Failure> {
     let (key, base) = (read_key()?, account.address());
     let kept = Credentials { key: key.clone(), base: base.clone() };
@@ -33,7 +33,7 @@ pub(super) async fn run(account: &Account, http: Client, ids: SharedIdSource) ->
     Ok(())
 }
 
-/// The first line of stdin. A terminal does not show it.
+/// Reads the first line of stdin, which a terminal does not show.
 fn read_key() -> Result<SecretString, Failure> {
     let _hidden = Hidden::new();
     let mut line = String::new();
@@ -45,7 +45,7 @@ fn read_key() -> Result<SecretString, Failure> {
     Ok(key)
 }
 
-/// Hides what is typed until it is dropped.
+/// Turns off the terminal's echo until it is dropped.
 struct Hidden(Option<Termios>);
 
 impl Hidden {
@@ -58,7 +58,7 @@ impl Hidden {
         let before = tcgetattr(&stdin).ok();
         if let Some(mut modes) = before.clone() {
             modes.local_modes.remove(LocalModes::ECHO);
-            // Else it is shown, and that is all.
+            // If this fails, the typed key is visible, which is no reason to stop.
             let _ = tcsetattr(&stdin, OptionalActions::Flush, &modes);
         }
         Self(before)

@@ -1,4 +1,4 @@
-//! The forms of the output: tables for people, the service's own JSON for programs.
+//! The output formats: tables for people, the service's own JSON for programs.
 
 use std::{
     fmt,
@@ -22,7 +22,7 @@ use crate::{
 pub(super) enum Form {
     /// Aligned columns, cut at the width of the terminal
     Table,
-    /// What the service answers, with a line for each row of a list
+    /// JSON of the service, one line for each row of a list
     Json,
 }
 
@@ -33,10 +33,10 @@ pub(super) struct Arguments {
     output: Option<Form>,
 }
 
-/// How many rows of a list are wanted.
+/// The number of rows of a list.
 #[derive(Debug, Args)]
 pub(super) struct Amount {
-    /// Rows at most
+    /// Maximum number of rows
     #[arg(long, value_name = "ROWS", default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
     limit: u64,
     /// All rows
@@ -50,7 +50,7 @@ impl Amount {
     }
 }
 
-/// The title of each column, and the place of its value in a row.
+/// The title of each column, and the JSON pointer to its value in a row.
 pub(super) type Columns = &'static [(&'static str, &'static str)];
 
 pub(super) struct Output {
@@ -117,7 +117,7 @@ pub(super) fn print_table(columns: Columns, cells: Vec<Vec<String>>) -> io::Resu
     say(&width().map_or_else(|| text.clone(), |width| cut(&text, width)))
 }
 
-/// The fields of an object in their order, which serde_json's own map does not keep.
+/// The fields of an object in their original order, which serde_json's map does not keep.
 struct Fields(Vec<(String, Box<RawValue>)>);
 
 impl<'de> Deserialize<'de> for Fields {
@@ -144,7 +144,7 @@ impl<'de> Deserialize<'de> for Fields {
     }
 }
 
-/// Adds a row for each field of a value, with dots into inner objects.
+/// Adds a row for each field of a value. The name of a field of an inner object has dots.
 fn add_fields(name: &str, json: &str, rows: &mut Vec<Vec<String>>) {
     if let Ok(Fields(fields)) = serde_json::from_str(json)
         && !fields.is_empty()

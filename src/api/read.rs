@@ -36,13 +36,13 @@ const TOKENS: Columns = &[
     ("name", "/name"),
 ];
 
-/// A window of times.
+/// A time window.
 #[derive(Debug, Args)]
 pub(super) struct Window {
     /// From this time on: ISO 8601, or a span before now such as 24h
     #[arg(long, value_name = "TIME", value_parser = time)]
     after: Option<String>,
-    /// Up to this time
+    /// Up to this time: ISO 8601, or a span before now such as 24h
     #[arg(long, value_name = "TIME", value_parser = time)]
     before: Option<String>,
 }
@@ -78,26 +78,26 @@ pub(super) struct Get {
     /// An id, an @handle, or a token: SYMBOL, address or chain:address
     #[arg(value_name = "REFERENCE")]
     reference: String,
-    /// Its receipt in place of the thesis
+    /// Receipt of the thesis, in place of the thesis
     #[arg(long, conflicts_with_all = ["activity", "velocity"])]
     receipt: bool,
-    /// The token's activity of 24 hours
+    /// Activity of the token in the last 24 hours
     #[arg(long, conflicts_with = "velocity")]
     activity: bool,
-    /// How fast theses on the token arrive
+    /// Velocity: how fast theses on the token arrive
     #[arg(long)]
     velocity: bool,
-    /// The chain of a token whose symbol is on several
+    /// Chain of the token, if its symbol is on several chains
     #[arg(long, value_name = "CHAIN")]
     chain: Option<String>,
-    /// The token's figures as of this time: ISO 8601, or a span before now such as 24h
+    /// Figures of the token as of this time: ISO 8601, or a span before now such as 24h
     #[arg(long, value_name = "TIME", value_parser = time)]
     as_of: Option<String>,
 }
 
 #[derive(Debug, Args)]
 pub(super) struct Search {
-    /// What to find, in the syntax of the search
+    /// Words to find, in the search syntax
     #[arg(value_name = "WORDS", required = true)]
     words: Vec<String>,
     /// Only these kinds: theses, profiles, tokens [default: all]
@@ -109,7 +109,7 @@ pub(super) struct Search {
     /// Only on this token
     #[arg(long, value_name = "TOKEN")]
     token: Option<String>,
-    /// Only of this handle
+    /// Only by the author with this handle
     #[arg(long, value_name = "HANDLE")]
     handle: Option<String>,
     #[command(flatten)]
@@ -171,7 +171,8 @@ pub(super) async fn get(get: &Get, client: &ApiClient, output: &Output) -> Resul
     Ok(output.one(&client.get(&path, &query).await?)?)
 }
 
-/// The path of the resources of which one is named. A word without a sign is a token's symbol or address.
+/// The path of the kind of resource that a reference names. A word without a known prefix is a token's symbol or
+/// address.
 fn kind_of(reference: &str) -> &'static str {
     const KINDS: [(&str, &str); 6] = [
         ("th_", "theses"),
@@ -216,7 +217,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_reference_says_what_it_names() {
+    fn the_form_of_a_reference_decides_its_kind() {
         for (reference, kind) in [
             ("th_1", "theses"),
             ("@writer", "profiles"),

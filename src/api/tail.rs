@@ -71,7 +71,7 @@ impl Sink for Output {
     }
 }
 
-/// An event in one line. Rows come one by one, so their columns have a width of their own.
+/// An event in one line. Events arrive one by one, so the columns have fixed widths.
 fn line(event: &Value) -> String {
     let cell = |place: &str| plain(event.pointer(place).unwrap_or(&Value::Null));
     let [at, kind, author, token] = ["/created_at", "/type", "/data/profile/handle", "/data/token/symbol"].map(cell);

@@ -1,4 +1,4 @@
-//! `api verify`: whether somebody posted a thesis on a token in a window.
+//! `api verify`: checks whether an author posted a thesis on a token in a time window.
 
 use std::process::ExitCode;
 
@@ -11,16 +11,16 @@ use crate::Failure;
 #[derive(Debug, Args)]
 #[command(after_help = "Ends with 0 when it holds, with 1 when it does not, and with 2 when there is no answer.")]
 pub(super) struct Verify {
-    /// The author: @handle, or the id of a profile
+    /// Author: @handle, or the id of a profile
     #[arg(long, value_name = "AUTHOR")]
     author: String,
-    /// The token: SYMBOL, address, chain:address or tk_ id
+    /// Token: SYMBOL, address, chain:address or tk_ id
     #[arg(long, value_name = "TOKEN")]
     token: String,
-    /// The chain of a token whose symbol is on several
+    /// Chain of the token, if its symbol is on several chains
     #[arg(long, value_name = "CHAIN")]
     chain: Option<String>,
-    /// Begin of the window: ISO 8601, or a span before now such as 24h
+    /// Start of the window: ISO 8601, or a span before now such as 24h
     #[arg(long, value_name = "TIME", value_parser = time)]
     after: String,
     /// End of the window [default: now]

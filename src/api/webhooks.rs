@@ -57,7 +57,7 @@ pub(super) enum Command {
         /// Your endpoint
         #[arg(long, value_name = "URL")]
         url: Option<String>,
-        /// Whether it gets events: enabled or disabled
+        /// Status: enabled or disabled
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
         #[command(flatten)]
@@ -67,9 +67,9 @@ pub(super) enum Command {
     Delete(Id),
     /// Send a test event to it
     Test(Id),
-    /// Make a new secret, which is shown only this once; the old one signs too for 24 hours
+    /// Create a new secret, which is shown only this once; the old one also signs for 24 hours
     RotateSecret(Id),
-    /// Show how its deliveries go
+    /// Show the state of its deliveries
     Insight(Id),
     /// List its deliveries, newest first
     Deliveries {
@@ -86,7 +86,7 @@ pub(super) enum Command {
     },
     /// Send a delivery again
     Replay {
-        /// Its id, del_…
+        /// Id of the delivery, del_…
         #[arg(value_name = "DELIVERY")]
         delivery: String,
     },
@@ -97,7 +97,7 @@ pub(super) enum Command {
         /// From this time on: ISO 8601, or a span before now such as 24h
         #[arg(long, value_name = "TIME", value_parser = time)]
         since: String,
-        /// Which ones: failed or delivered [default: failed]
+        /// Status of the deliveries: failed or delivered [default: failed]
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
     },
@@ -124,16 +124,16 @@ pub(super) struct Fields {
     /// Only events of these chains
     #[arg(long, value_name = "CHAIN,…", value_delimiter = ',')]
     chain: Vec<String>,
-    /// Only theses with these words; several times for any of several
+    /// Only theses with these words; repeat it for alternatives
     #[arg(long, value_name = "SEARCH")]
     text: Vec<String>,
-    /// For people
+    /// Description, for people
     #[arg(long, value_name = "TEXT")]
     description: Option<String>,
     /// Header to send with each attempt, such as "X-Team: desk"; may be given several times
     #[arg(long, value_name = "NAME: VALUE", value_parser = header)]
     header: Vec<(String, String)>,
-    /// What deliveries contain: full or thin
+    /// Payload of deliveries: full or thin
     #[arg(long, value_name = "PAYLOAD")]
     payload: Option<String>,
 }
@@ -144,7 +144,7 @@ fn header(text: &str) -> Result<(String, String), String> {
 }
 
 impl Fields {
-    /// The body of a request, with those of its fields that are given.
+    /// The body of a request, with the given fields only.
     fn body(self, url: Option<String>, status: Option<String>) -> Value {
         let lists = [("token", self.token), ("handle", self.handle), ("chain", self.chain), ("text", self.text)];
         let lists = lists.into_iter().filter(|(_, values)| !values.is_empty());
@@ -213,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_body_has_what_is_given() {
+    fn a_body_has_the_given_fields() {
         assert_eq!(body(&[]), json!({"status": "enabled"}));
         let given =
             ["--events", "thesis.created,token.activity", "--token", "$RUN,B", "--text", "a, b", "--payload=thin"];

@@ -157,10 +157,10 @@ pub(super) async fn start(
     Ok(StartedCore { core, first_key, set_up, is_key_replaced: fit == Fit::Replaced })
 }
 
-/// Removes the link that makes the first administrator from the data folder once it was used.
+/// Removes the set-up link, which creates the first administrator, from the data folder once it was used.
 async fn remove_used_link(core: Arc<Core>, data_dir: PathBuf) {
     core.until_administrator().await;
-    // A core that stops before keeps the link for its next start.
+    // A core that stops earlier keeps the link for its next start.
     if !core.stop.is_cancelled()
         && let Err(refused) = secrets::set_up_link(&data_dir, None)
     {

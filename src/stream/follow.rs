@@ -1,4 +1,4 @@
-//! Follows the stream of events, whatever happens to its connections.
+//! Follows the stream of events, and reconnects when a connection breaks.
 
 use std::{collections::VecDeque, sync::Arc, time::Duration};
 
@@ -31,16 +31,16 @@ const REMEMBERED: usize = 1_000;
 /// Maximum bytes of an id that is kept, so that the kept ids take little memory. Those of the service are shorter.
 const MAX_ID_BYTES: usize = 64;
 
-/// The work that is done with each event.
+/// Handles each event.
 pub(crate) trait Sink {
-    /// What happens to events, for the note that a stream is open; empty if that is plain.
+    /// The end of the note that a stream is open: says what happens to its events. May be empty.
     fn purpose(&self) -> String;
 
-    /// Handles an event with this id. A failure ends all.
+    /// Handles an event with this id. A failure ends the stream.
     async fn take(&mut self, id: &str, event: &Event) -> Result<(), Failure>;
 }
 
-/// Hands the events of a stream to a sink, one after the other.
+/// Passes the events of a stream to a sink, one at a time.
 pub(crate) struct Follower<S> {
     api: StreamClient,
     sink: S,
@@ -59,7 +59,7 @@ struct Named {
 }
 
 impl<S: Sink> Follower<S> {
-    /// Begins after a cursor, or with new events.
+    /// Starts after a cursor, or with new events.
     pub(crate) fn new(api: StreamClient, sink: S, ids: SharedIdSource, cursor: Option<&str>) -> Self {
         let backoff = Backoff::new(FIRST_WAIT, MAX_WAIT);
         Self { api, sink, backoff, ids, cursor: cursor.map(Arc::from), handled: VecDeque::new() }
@@ -128,7 +128,7 @@ impl<S: Sink> Follower<S> {
         Ok(())
     }
 
-    /// Handles an event unless it was there before.
+    /// Handles an event unless it was handled before.
     async fn take_once(&mut self, event: &Event) -> Result<(), Failure> {
         let Named { id } = serde_json::from_slice(&event.data).unwrap_or_default();
         if self.handled.contains(&id) {

@@ -195,7 +195,7 @@ async function webhooks(someone, project, key) {
   await press(someone, "Disable");
   await look(someone, "disabled webhook");
   await open(someone, `${project}/test/webhooks`, "webhooks");
-  // The key has made theses: they are in the log of requests, and a new one comes to the live view.
+  // The key has made theses: they are in the request log, and a new one comes to the live view.
   const requests = `${project}/test/requests`;
   await until("the requests are in the log", async () => {
     await page.goto(requests);

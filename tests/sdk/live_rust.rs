@@ -91,7 +91,7 @@ impl Scenarios {
         Ok(())
     }
 
-    /// An error of each class.
+    /// Causes an error of each class.
     async fn errors(&self) -> Outcome {
         let client = &self.client;
         let own = client.create_test_thesis(&CreateTestThesis::new("sdk", &self.token, "An own thesis.")).await?;
@@ -127,7 +127,7 @@ impl Scenarios {
         Ok(())
     }
 
-    /// Calls until it is limited.
+    /// Calls until the service answers 429.
     async fn limited(&self) -> Outcome {
         let body = VerifyThesis::new(&self.token, Timestamp::now() - SignedDuration::from_hours(1)).handle("sdk");
         let impatient = Client::builder(&self.url, &self.key).max_retries(0).build()?;

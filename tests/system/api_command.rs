@@ -14,10 +14,10 @@ on_both_stores![
     events_are_followed_and_resumed,
     a_webhook_is_managed,
     a_profile_is_kept_and_used,
-    a_refusal_is_told_in_one_line,
+    a_refusal_prints_one_line,
 ];
 
-/// The command with a key, in a folder of its own.
+/// The command with a key, in its own folder.
 struct Shell {
     setup: Setup,
     dir: tempfile::TempDir,
@@ -39,16 +39,16 @@ impl Shell {
     }
 
     /// The output of a command that succeeds.
-    async fn told(&self, arguments: &[&str]) -> String {
+    async fn output_of(&self, arguments: &[&str]) -> String {
         let (code, stdout, stderr) = self.run(arguments).await;
         assert_eq!((code, stderr.as_str()), (Some(0), ""), "{arguments:?}: {stdout}");
         stdout
     }
 
-    /// The documents of such an output, one a line.
+    /// The JSON values of such an output, one per line.
     async fn json(&self, arguments: &[&str]) -> Vec<Value> {
-        let told = self.told(arguments).await;
-        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+        let output = self.output_of(arguments).await;
+        output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
 }
 
@@ -66,7 +66,7 @@ async fn what_is_read_is_what_the_api_answers(service: &Service) {
     let (thesis, event) = made.last().unwrap();
     let all = rows(&key.client.get("/v1/theses?limit=100&token=RUN").await.ok(200)).clone();
     assert_eq!(shell.json(&["list", "--token", "RUN", "--limit", "7"]).await, all[..7]);
-    // More than a page.
+    // More rows than one page.
     let whole = key.client.all("/v1/theses?limit=100").await;
     assert!(whole.len() > 100, "{}", whole.len());
     assert_eq!(shell.json(&["list", "--all"]).await, whole);
@@ -82,7 +82,7 @@ async fn what_is_read_is_what_the_api_answers(service: &Service) {
     assert_eq!(shell.json(&["get", "$RUN"]).await[0]["symbol"], "$RUN");
     assert_eq!(shell.json(&["get", "SHELL", "--activity"]).await[0]["object"], "token_activity");
     let found = eventually("the search finds it", SOON, async || {
-        // It fails while a core that has just started has no index yet.
+        // A search fails while a core that has just started has no index yet.
         let (_, stdout, _) = shell.run(&["search", "number", "2", "--types", "theses"]).await;
         let found: Value = serde_json::from_str(&stdout).ok()?;
         (!rows_of(&found, "theses").is_empty()).then_some(found)
@@ -92,12 +92,12 @@ async fn what_is_read_is_what_the_api_answers(service: &Service) {
     assert_eq!(shell.json(&events).await[0], *event);
     assert_eq!(shell.json(&["usage"]).await[0]["object"], "usage");
 
-    let table = shell.told(&[&own[..], &["--output", "table"]].concat()).await;
+    let table = shell.output_of(&[&own[..], &["--output", "table"]].concat()).await;
     let lines: Vec<&str> = table.lines().collect();
     assert!(lines.len() == 4 && lines[0].starts_with("CREATED") && lines[0].ends_with("TEXT"), "{table}");
-    // A stranger's text must not turn the direction of the line.
+    // A stranger's text must not change the text direction of the line.
     assert!(lines[1].contains("@writer") && lines[1].ends_with(r"number 2\u{202e}"), "{table}");
-    let fields = shell.told(&["get", text(thesis, "id"), "--output", "table"]).await;
+    let fields = shell.output_of(&["get", text(thesis, "id"), "--output", "table"]).await;
     let names: Vec<_> = fields.lines().filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(&names[..4], ["object", "id", "profile.id", "profile.handle"], "{fields}");
 }
@@ -126,7 +126,7 @@ async fn events_are_followed_and_resumed(service: &Service) {
     let key = key(service).await;
     let shell = Shell::new(service, Some(&key));
     let tail = ["api", "tail", "--events", "thesis.created", "--token", "TAIL"];
-    let (mut process, mut lines) = shell.setup.clone().arguments(&tail).start_and_hear();
+    let (mut process, mut lines) = shell.setup.clone().arguments(&tail).start_and_read_lines();
     eventually("the stream is open", SOON, async || process.log().contains("listening at").then_some(())).await;
     let first = key.client.thesis("writer", "TAIL", "first").await.1;
     let line = tokio::time::timeout(SOON, lines.recv()).await.unwrap().unwrap();
@@ -137,10 +137,10 @@ async fn events_are_followed_and_resumed(service: &Service) {
     let cursor = log.lines().find_map(|line| line.split_once("--cursor ")).unwrap().1.trim().to_owned();
     let second = key.client.thesis("writer", "TAIL", "second").await.1;
     let resumed = [&tail[..], &["--cursor", &cursor]].concat();
-    let (_process, mut lines) = shell.setup.clone().arguments(&resumed).start_and_hear();
+    let (_process, mut lines) = shell.setup.clone().arguments(&resumed).start_and_read_lines();
     let line = tokio::time::timeout(SOON, lines.recv()).await.unwrap().unwrap();
     assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), second);
-    // Past events up to a time end by themselves.
+    // A replay up to a time ends by itself.
     let to = text(&second, "created_at");
     let replay = [&tail[1..], &["--from", text(&first, "created_at"), "--to", to]].concat();
     let (code, stdout, _) = shell.run(&replay).await;
@@ -208,10 +208,10 @@ async fn a_profile_is_kept_and_used(service: &Service) {
     assert!(code == Some(1) && stderr.contains("chmod 600") && !stderr.contains(&key.raw), "{stderr}");
 }
 
-async fn a_refusal_is_told_in_one_line(service: &Service) {
+async fn a_refusal_prints_one_line(service: &Service) {
     let key = key(service).await;
     let shell = Shell::new(service, Some(&key));
-    for (arguments, told) in [
+    for (arguments, message) in [
         (&["get", "th_unknown"][..], "THESIS_NOT_FOUND: "),
         (&["list", "--sort", "best"], "VALIDATION_FAILED: "),
         (&["tail", "--events", "thesis.eaten"], "VALIDATION_FAILED: "),
@@ -221,7 +221,7 @@ async fn a_refusal_is_told_in_one_line(service: &Service) {
     ] {
         let (code, stdout, stderr) = shell.run(arguments).await;
         assert_eq!((code, stdout.as_str(), stderr.lines().count()), (Some(1), "", 1), "{arguments:?}: {stderr}");
-        assert!(stderr.contains(told) && !stderr.contains(&key.raw), "{arguments:?}: {stderr}");
+        assert!(stderr.contains(message) && !stderr.contains(&key.raw), "{arguments:?}: {stderr}");
     }
 }
 
@@ -246,6 +246,6 @@ fn bash_completes_commands_and_flags() {
     assert_eq!(offered("trade-thesis api li"), "list");
     assert_eq!(offered("trade-thesis api webhooks rot"), "rotate-secret");
     assert_eq!(offered("trade-thesis api list --auth"), "--author");
-    // Settings of the service are of no use there.
+    // The completion offers no settings of the service there.
     assert_eq!(offered("trade-thesis api list --http"), "");
 }

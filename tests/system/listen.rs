@@ -32,7 +32,7 @@ fn setup(service: &Service, key: &str, to: &str, arguments: &[&str]) -> Setup {
 impl Listening {
     /// Starts it and waits until its stream is open.
     async fn start(service: &Service, key: &Key, to: &str, arguments: &[&str]) -> Self {
-        let (process, mut lines) = setup(service, &key.raw, to, arguments).start_and_hear();
+        let (process, mut lines) = setup(service, &key.raw, to, arguments).start_and_read_lines();
         let secret = timeout(SOON, lines.recv()).await.unwrap().expect("a first line");
         let listening = Self { process, lines, secret };
         listening.opened(1).await;

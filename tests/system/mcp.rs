@@ -1,5 +1,5 @@
-//! The Model Context Protocol: tools read what the REST API gives, with the rights and limits of the key. Each message
-//! goes to the next edge, which knows nothing of the one before.
+//! The Model Context Protocol: tools return the data of the REST API, with the rights and limits of the key. Each
+//! message goes to another edge, since edges keep no state of it.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -33,9 +33,9 @@ async fn call(client: &Client, tool: &str, arguments: Value) -> Value {
 /// The API's error of a tool that fails.
 async fn refusal(client: &Client, tool: &str, arguments: Value) -> Value {
     let answer = post(client, "tools/call", json!({"name": tool, "arguments": arguments})).await;
-    let told = answer.ok(200);
-    assert_eq!(told["result"]["isError"], true, "{tool}: {told}");
-    let mut envelope: Value = serde_json::from_str(text(&told["result"]["content"][0], "text")).unwrap();
+    let body = answer.ok(200);
+    assert_eq!(body["result"]["isError"], true, "{tool}: {body}");
+    let mut envelope: Value = serde_json::from_str(text(&body["result"]["content"][0], "text")).unwrap();
     assert_eq!(text(&envelope["error"], "request_id"), answer.header("x-service-request-id"));
     envelope["error"].take()
 }
@@ -107,7 +107,7 @@ async fn a_verdict_comes_with_its_receipt(service: &Service) {
     assert_eq!((&verdict["verified"], text(&verdict, "reason")), (&json!(true), "VERIFIED"));
     assert_eq!((&verdict["thesis_id"], verdict.get("statement")), (&thesis["id"], None));
     assert_is_of(&proven(service, &verdict["receipt"]).await, &thesis);
-    // A project's own theses have none.
+    // Test theses of a project have no receipt.
     client.thesis("mcp_cid", "MCPTHREE", "mine").await;
     let own = json!({"handle": "mcp_cid", "token": "MCPTHREE", "created_after": created_at, "receipt": true});
     assert_eq!(refusal(&client, "verify_thesis", own).await["code"], "RECEIPT_UNAVAILABLE");
@@ -127,7 +127,7 @@ async fn rights_and_limits_are_those_of_the_key(service: &Service) {
     );
     let over_rest = client.get("/v1/theses?limit=0&sort=up&tokn=RUN").await.error(422, "VALIDATION_FAILED");
     assert_eq!((&wrong["details"], &wrong["message"]), (&over_rest["details"], &over_rest["message"]));
-    // One thesis list, and the call that tells: what is refused before its operation does not count.
+    // The list of theses and this call count. A call that is refused before its operation does not.
     assert_eq!(used().await - before, 2);
 
     let small = service.project_on("few").await.test().await.at_one_edge();

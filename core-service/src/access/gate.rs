@@ -114,8 +114,8 @@ impl Caller {
             .map_or_else(|| project.as_str().into(), |member| format!("{project}/{}", member.key.user_id).into())
     }
 
-    /// The name under which the caller's streams are counted: the project's, or that of the live views of its members.
-    /// So open pages of the console take no stream from a program.
+    /// The name under which the caller's streams are counted: the project, or the live views of its members. So open
+    /// pages of the console do not use up the streams of the project's keys.
     pub fn stream_name(&self) -> String {
         let suffix = if self.member.is_some() { LIVE_VIEWS } else { "" };
         format!("{}{suffix}", self.project.id)
@@ -229,7 +229,7 @@ impl Gate {
         let state = self.control.state();
         let key = hash.and_then(|hash| state.key_by_hash(&hash)).ok_or_else(no_key)?;
         let caller = self.caller(&state, Arc::clone(key), None, now_ms)?;
-        // Only where the key itself is sent: a ticket is made for browsers elsewhere.
+        // Only where the key itself is sent: a ticket is for a browser, which has another address.
         if !caller.key.allowed_addresses.is_empty() {
             demand_allowed_address(&caller.key, meta.client_address)?;
         }

@@ -1,11 +1,12 @@
-//! Notes the requests of keys in the log of requests.
+//! Samples the requests of API keys for the request log.
 //!
-//! A request leaves an entry in memory, and waits for no write. Each second this replica stores the entries of the
-//! seconds that have ended. A killed process loses those of its last second or two, and a failing store those that
-//! could not be written.
+//! A request adds an entry in memory and does not wait for a write. Once a second this replica stores the entries of
+//! the seconds that have ended. A killed process loses the entries of its last second or two, and entries whose write
+//! fails are lost too.
 //!
-//! Of each second, project and environment the log has at most 20 requests, over all replicas. Of further ones it
-//! leaves out successes first, and among equals each stays with the same chance. An entry says how many it stands for.
+//! The log keeps at most 20 requests per second, project and environment, over all replicas. Beyond that it drops
+//! successes before errors, and each request of the same kind has the same chance to stay. An entry has the number of
+//! requests that it represents.
 
 #[cfg(test)]
 mod tests;
@@ -34,7 +35,7 @@ use crate::{
     tables::request_log,
 };
 
-/// Maximum number of requests of a second, project and environment in the log.
+/// Maximum number of logged requests per second, project and environment.
 const MAX_PER_SECOND: usize = 20;
 /// Interval between two writes.
 const STORE_INTERVAL: Duration = Duration::from_secs(1);
@@ -42,7 +43,7 @@ const STORE_INTERVAL: Duration = Duration::from_secs(1);
 const MAX_ROWS: usize = 500;
 /// Maximum number of entries that wait for a write. Further ones are lost.
 const MAX_WAITING: usize = 20_000;
-/// The method of a call over gRPC.
+/// Stands in the place of the HTTP method for a call over gRPC.
 const GRPC: &str = "gRPC";
 
 /// A request of a key that has ended.
@@ -53,7 +54,7 @@ pub struct NotedRequest<'a> {
     pub line: Option<&'a RequestLine>,
     pub client: Option<&'a str>,
     pub request_id: &'a str,
-    /// The code of its failure.
+    /// The error code, if the request failed.
     pub code: Option<ErrorCode>,
     /// Unix milliseconds.
     pub began_ms: i64,

@@ -52,7 +52,7 @@ fn has_role(state: &ControlState, actor: &Actor, organization_id: &str, required
     Some(demand_second_factor(state, actor, organization_id).and_then(|()| demand_role(member.role(), required)))
 }
 
-/// The error for a member without the second factor that the organization demands.
+/// The error for a member without the second factor that the organization requires.
 pub fn no_second_factor() -> Error {
     let text = "this organization demands a second factor; add one to your account first";
     Error::new(ErrorCode::SecondFactorRequired, text)

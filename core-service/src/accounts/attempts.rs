@@ -54,7 +54,7 @@ const WAYS_IN: &str =
 pub const SIGN_INS_OF_ACCOUNT: Limit = Limit { name: "signed_in", max: 30, window_ms: HOUR_MS };
 /// Wrong present passwords in one session, in requests to change the password.
 pub const PASSWORD_IN_SESSION: Limit = Limit { name: "password/session", max: 10, window_ms: HOUR_MS };
-/// Wrong codes of a user's authenticator app, and wrong recovery codes. Only who knows the password can try them.
+/// Wrong codes of a user's authenticator app, and wrong recovery codes. Only a caller with the password can try them.
 pub const CODES_OF_USER: Limit = Limit { name: "codes/user", max: 10, window_ms: HOUR_MS };
 /// Notices that a user gets.
 pub const NOTICES_OF_USER: Limit = Limit { name: "notices/user", max: 30, window_ms: DAY_MS };

@@ -1,16 +1,16 @@
 //! The commonest passwords, and others that attackers try first.
 //!
-//! The file has the 10,000 commonest ones, and all common ones of 12 characters and more, as zxcvbn counted them. They
-//! are in lower case and sorted.
+//! The file has the 10,000 commonest passwords and all common ones of 12 characters and more, by the counts of zxcvbn.
+//! They are in lower case and sorted.
 
 const COMMON: &str = include_str!("common_passwords.txt");
-/// Digits and signs around a common password that do not make it another one.
+/// A common password stays common with up to this many digits and signs around it.
 const MAX_ADDED: usize = 6;
-/// Length of a text that makes a password only by its repetition.
+/// A password that only repeats a text of up to this length is common.
 const MAX_UNIT: usize = 4;
-/// A password has at least this many different characters.
+/// Minimum number of different characters in a password.
 const MIN_DIFFERENT: usize = 4;
-/// Rows of keys and letters. Parts of them in either direction are common.
+/// Rows of the keyboard, and the alphabet. Parts of them in either direction are common.
 const ROWS: [&str; 3] = ["abcdefghijklmnopqrstuvwxyz", "12345678901234567890", "qwertyuiopasdfghjklzxcvbnm"];
 
 fn is_listed(text: &str) -> bool {

@@ -1,11 +1,12 @@
 //! Second factors: authenticator apps, passkeys and recovery codes.
 //!
-//! Whoever has to prove a factor gets a challenge: a signed text that names the user and what it is for. It works once:
-//! the row of the factors keeps the challenges that were used until they expire. A code of an app works once too, and
-//! so does a recovery code. The row changes only under the condition of its version, so this holds on several cores.
+//! A user who has to prove a factor gets a challenge: a signed text that names the user and the purpose. A challenge,
+//! a code of an app and a recovery code each work once. The row of the user's factors lists the used challenges until
+//! they expire. Every write of the row is conditional on its version, so this holds on several cores.
 //!
-//! The row decides whether a sign-in needs a factor. The control log has a copy in the user (`second_factor`), by which
-//! organizations demand one. The row is written first. If a core crashes before the copy, the next sign-in writes it.
+//! The row decides whether a sign-in needs a factor. The user in the control log has a copy of that
+//! (`second_factor`), by which organizations require one. The row is written first. If a core crashes before it writes
+//! the copy, the next sign-in writes it.
 
 pub mod passkeys;
 pub mod totp;
@@ -40,22 +41,22 @@ use self::passkeys::{Assertion, PublicKey};
 /// Lifetime of a challenge, in seconds and in milliseconds.
 const CHALLENGE_SECONDS: u32 = 600;
 const CHALLENGE_MS: i64 = 10 * MINUTE_MS;
-/// Challenges that a user can use within the lifetime of one. The row keeps them.
+/// Maximum number of challenges that a user can use within the lifetime of one: the row lists them.
 const MAX_USED_CHALLENGES: usize = 100;
-/// Passkeys of a user.
+/// Maximum number of passkeys of a user.
 pub const MAX_PASSKEYS: usize = 10;
 pub const RECOVERY_CODES: usize = 10;
 /// Characters of a recovery code: 50 bits.
 const CODE_LENGTH: usize = 10;
-/// Letters of recovery codes, none of which looks like another.
-const CODE_LETTERS: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
-/// Rounds against concurrent changes of the factors of the same user.
+/// Alphabet of recovery codes: no two of its characters look alike.
+const CODE_ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
+/// Maximum number of tries while the factors of the same user change concurrently.
 const MAX_ROUNDS: usize = 20;
 
-/// The purpose of a challenge, with what it is bound to.
+/// The purpose of a challenge, with the sign-in or session to which it is bound.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChallengePurpose {
-    /// A sign-in after the password of this generation.
+    /// A sign-in with the password of this generation.
     SignIn(i64),
     /// The confirmation of the session with this id.
     Confirmation(String),
@@ -120,26 +121,26 @@ pub fn new_recovery_codes(shared: &Shared) -> Vec<String> {
     let code = || {
         let mut bytes = [0; CODE_LENGTH];
         shared.ids.fill(&mut bytes);
-        let letters = bytes.map(|byte| char::from(CODE_LETTERS[usize::from(byte % 32)]));
+        let letters = bytes.map(|byte| char::from(CODE_ALPHABET[usize::from(byte % 32)]));
         let (one, other) = letters.split_at(CODE_LENGTH / 2);
         format!("{}-{}", one.iter().collect::<String>(), other.iter().collect::<String>())
     };
     (0..RECOVERY_CODES).map(|_| code()).collect()
 }
 
-/// The stored form of a recovery code, however a person writes it.
+/// The stored hash of a recovery code: case, spaces and hyphens of the typed code do not matter.
 pub fn recovery_hash(shared: &Shared, user_id: &str, code: &str) -> String {
     let letters = code.chars().filter(char::is_ascii_alphanumeric);
     let plain: String = letters.map(|letter| letter.to_ascii_lowercase()).collect();
     shared.keys.known_hash(user_id, &format!("recovery code {plain}"))
 }
 
-/// The error for a challenge that was used, is over, or is for something else.
+/// The error for a challenge that was used, has expired, or has another purpose.
 pub fn challenge_over() -> Error {
     Error::new(ErrorCode::SignInFailed, "this took too long or was done before; start again")
 }
 
-/// The kind of proof that a request has.
+/// The kind of proof in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProofKind {
     Code,
@@ -152,7 +153,7 @@ pub fn is_used(factors: &Factors, challenge: &Challenge) -> bool {
     factors.used_challenges.iter().any(|used| used.nonce == challenge.nonce)
 }
 
-/// Records the use of a challenge, and forgets those that have expired. Refuses more than the row should have.
+/// Records the use of a challenge, and forgets expired ones. Fails if the row has too many.
 fn record_use(factors: &mut Factors, challenge: &Challenge, now_ms: i64) -> Result<()> {
     factors.used_challenges.retain(|used| now_ms < used.expires_at);
     if factors.used_challenges.len() >= MAX_USED_CHALLENGES {
@@ -164,7 +165,7 @@ fn record_use(factors: &mut Factors, challenge: &Challenge, now_ms: i64) -> Resu
     Ok(())
 }
 
-/// Applies a proof to the factors. Returns its kind; none if it is wrong, and then nothing is changed.
+/// Applies a proof to the factors. Returns its kind; a wrong proof changes nothing and gives none.
 fn apply_proof(
     accounts: &Accounts,
     shared: &Shared,
@@ -196,7 +197,7 @@ fn apply_proof(
         signature: &given.signature,
     };
     let count = passkeys::verify(site, &challenge.token, &key, assertion)?;
-    // An authenticator that counts always counts up. Otherwise it was copied.
+    // The count of an authenticator only grows. A count that does not grow means that the authenticator was copied.
     if (count, passkey.count) != (0, 0) && count <= passkey.count {
         return None;
     }
@@ -204,8 +205,8 @@ fn apply_proof(
     Some(ProofKind::Passkey)
 }
 
-/// Proves a factor for a challenge, which is used up with it. None if the proof is wrong. Wrong codes count for the
-/// user.
+/// Verifies the proof of a factor and uses up the challenge. Returns none if the proof is wrong. Wrong codes count
+/// against the user's limit.
 pub async fn prove(
     accounts: &Accounts,
     shared: &Shared,
@@ -254,7 +255,7 @@ fn too_many_changes() -> Error {
     StoreError::Unavailable("too many changes of the factors of one user at once".to_owned()).into()
 }
 
-/// Changes the factors of a user, as an action of the audit log. The change runs again if another one was faster.
+/// Changes the factors of a user, and writes the action to the audit log. The change runs again after a lost race.
 pub async fn change<T>(
     shared: &Shared,
     user_id: &str,
@@ -281,7 +282,7 @@ pub async fn change<T>(
     Err(too_many_changes())
 }
 
-/// Removes all second factors of a user. Returns whether there were some.
+/// Removes all second factors of a user. Returns true if the user had any.
 pub async fn remove_all(shared: &Shared, user_id: &str, actor: &Actor) -> Result<bool> {
     let remove = |factors: &mut Factors| {
         let had_some = factors.are_required();
@@ -312,7 +313,7 @@ pub async fn publish(shared: &Shared, user_id: &str, actor: &Actor, second_facto
     shared.control.change(actor.does(action), set).await
 }
 
-/// Reads a challenge of a purpose that a person has in the present session.
+/// Reads a challenge, and checks that it was issued to this person for this purpose.
 pub fn challenge_of(shared: &Shared, person: &Person, token: &str, purpose: &ChallengePurpose) -> Result<Challenge> {
     let challenge = read_challenge(shared, token).ok_or_else(challenge_over)?;
     if challenge.user_id == person.user.id && challenge.purpose == *purpose {
@@ -321,7 +322,7 @@ pub fn challenge_of(shared: &Shared, person: &Person, token: &str, purpose: &Cha
     Err(challenge_over())
 }
 
-/// The error for a wrong proof of a person who has a session.
+/// The error for a wrong proof within a session.
 pub fn wrong_proof(proof: &v1::FactorProof) -> Error {
     let (param, rule) = match proof {
         v1::FactorProof { code: Some(_), .. } => ("code", "is wrong or was used; type the code that the app shows now"),

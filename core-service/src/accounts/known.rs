@@ -98,12 +98,12 @@ pub fn remember(
     (known, token)
 }
 
-/// True if a sign-in comes from a device in which the user has not signed in, although they have in others.
+/// True if the user signs in on an unknown device, and other devices are known.
 pub fn is_new_device(origin: &Origin, known: &KnownOrigins) -> bool {
     !matches!(origin, Origin::Device(_)) && known.origins.iter().any(|one| one.is_device)
 }
 
-/// The devices of a user that are still known, the last used first.
+/// The known devices of a user, the last used first.
 pub fn devices(known: KnownOrigins, now_ms: i64) -> Vec<KnownOrigin> {
     let is_known = |one: &KnownOrigin| one.is_device && now_ms - one.used_at < KNOWN_MS;
     let mut devices: Vec<_> = known.origins.into_iter().filter(is_known).collect();

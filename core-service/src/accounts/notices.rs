@@ -1,6 +1,7 @@
-//! Mails that tell a user what was done with their account, so that they notice what they did not do themselves.
+//! Mails about changes to an account, so that its user notices a change that somebody else made.
 //!
-//! Only a confirmed e-mail gets them: nobody asked the holder of another one. They have no text that a person chose.
+//! They go to confirmed e-mail addresses only, since an unconfirmed one may belong to a stranger. They contain no text
+//! that a person chose.
 
 use thesis_proto::time::format_millis;
 
@@ -11,7 +12,7 @@ use super::{
 };
 use crate::{domain::account::User, shared::Shared};
 
-/// What was done.
+/// The change that a mail reports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Notice {
     PasswordSet,
@@ -20,7 +21,7 @@ pub enum Notice {
     FactorRemoved,
     RecoveryCodesCreated,
     RecoveryCodeUsed,
-    AdministratorMade,
+    BecameAdministrator,
     NewDevice,
 }
 
@@ -33,7 +34,7 @@ impl Notice {
             Self::FactorRemoved => "A second factor was removed",
             Self::RecoveryCodesCreated => "New recovery codes were created",
             Self::RecoveryCodeUsed => "A recovery code was used",
-            Self::AdministratorMade => "You are an administrator",
+            Self::BecameAdministrator => "You are an administrator",
             Self::NewDevice => "A sign-in from a new device",
         }
     }
@@ -47,13 +48,13 @@ impl Notice {
             Self::FactorRemoved => "Your account has a second factor less.",
             Self::RecoveryCodesCreated => "Your account has new recovery codes. The old ones do not work any more.",
             Self::RecoveryCodeUsed => "Somebody signed in to your account with a recovery code.",
-            Self::AdministratorMade => "Your account has the rights of an administrator of this installation.",
+            Self::BecameAdministrator => "Your account has the rights of an administrator of this installation.",
             Self::NewDevice => "Somebody signed in to your account from a device that was not used for it before.",
         }
     }
 }
 
-/// Queues a notice. It is left out where no mail is sent, and for a user who has had many today.
+/// Queues a notice. It is dropped if this installation sends no mail, or the user got too many today.
 pub async fn post(accounts: &Accounts, shared: &Shared, user: &User, notice: Notice, address: Option<&str>) {
     let Some(mail) = accounts.mail.as_ref().filter(|_| user.is_confirmed()) else { return };
     if let Err(error) = attempts::reserve(shared, &NOTICES_OF_USER, &user.id).await {

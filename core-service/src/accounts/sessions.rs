@@ -29,7 +29,7 @@ const NOTE_MS: i64 = 5 * MINUTE_MS;
 const MAX_SESSIONS: usize = 20;
 /// Rounds against concurrent starts of sessions of the same user.
 const MAX_ROUNDS: usize = 20;
-/// Time after a proof of the password or a factor in which sensitive changes need no other one, in milliseconds.
+/// Time after a proof of the password or a factor in which sensitive changes need no new proof, in milliseconds.
 pub const CONFIRMED_MS: i64 = 15 * MINUTE_MS;
 /// Stored characters of the name of a browser or program.
 const USER_AGENT_LENGTH: usize = 200;
@@ -40,7 +40,7 @@ impl Session {
         self.generation == generation && now_ms < self.expires_at && now_ms - self.used_at < IDLE_MS
     }
 
-    /// Time of the last proof of the password or a factor; the start is one too.
+    /// Time of the last proof of the password or a factor. The start of the session counts as one.
     fn confirmed_at(&self) -> i64 {
         self.confirmed_at.max(self.created_at)
     }
@@ -87,7 +87,7 @@ pub async fn admit(shared: &Shared, token: Option<&str>, address: Option<String>
     Ok(Person { user, session_id, actor, now_ms, confirmed_at })
 }
 
-/// Refuses a sensitive change of a person who has not proven the password or a factor for a while.
+/// Refuses a sensitive change if the person's last proof of the password or a factor is too old.
 pub fn demand_confirmation(person: &Person) -> Result<()> {
     if person.now_ms - person.confirmed_at < CONFIRMED_MS {
         return Ok(());
@@ -99,7 +99,7 @@ pub fn demand_confirmation(person: &Person) -> Result<()> {
 /// Records that a person has proven the password or a factor again.
 pub async fn confirm(shared: &Shared, person: &Person) -> Result<()> {
     let user = &person.user.id;
-    // A recorded use writes the row too, so this reads until the write holds.
+    // Recording a use writes the row too, so this repeats until its conditional write succeeds.
     while let Some((generation, stored)) = rows::session(&shared.backend, user, &person.session_id).await? {
         if !stored.session.is_open(generation, person.now_ms) {
             break;
@@ -163,7 +163,7 @@ pub async fn begin(
         }
         let (before, origins) = found.known.map_or_else(Default::default, |(version, known)| (Some(version), known));
         let (mut origins, device) = known::remember(&shared.keys, &user.id, (address, device), origins, now_ms);
-        // The device of this sign-in is the first one.
+        // `remember` puts the device of this sign-in first.
         if let Some(one) = origins.origins.iter_mut().find(|one| one.is_device) {
             one.user_agent.clone_from(&session.user_agent);
         }

@@ -41,7 +41,7 @@ pub fn delivery(row: &Delivery) -> v1::WebhookDelivery {
                 response_status: attempt.response_status,
                 latency_ms: Some(attempt.latency_ms),
                 failure: attempt.failure.clone(),
-                // It has a row of its own.
+                // The response is in another row, `failed_response`.
                 response_body: Bytes::new(),
             })
             .collect(),

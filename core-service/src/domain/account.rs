@@ -41,7 +41,7 @@ pub struct User {
     /// Time at which the e-mail was confirmed, in Unix milliseconds; none before.
     #[prost(int64, optional, tag = "5")]
     pub email_confirmed_at: Option<i64>,
-    /// True if the user has a second factor. The row of the factors decides at a sign-in.
+    /// True if the user has a second factor. At a sign-in the row of the factors decides, not this copy.
     #[prost(bool, tag = "6")]
     pub second_factor: bool,
 }
@@ -226,8 +226,8 @@ impl Actor {
 }
 
 impl Act {
-    /// The act as members of the organization see it: an administrator without the person, and neither an
-    /// administrator's address nor an operator's.
+    /// The act as members of the organization see it: without the name of an administrator, and without the address
+    /// of an administrator or operator.
     #[must_use]
     pub fn for_members(mut self) -> Self {
         if self.by_administrator || self.actor == OPERATOR {

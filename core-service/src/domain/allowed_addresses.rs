@@ -4,17 +4,17 @@ use std::net::IpAddr;
 
 use ipnet::IpNet;
 
-/// Networks of a key.
+/// Maximum number of networks of a key.
 pub(crate) const MAX_NETWORKS: usize = 20;
 
-/// Reads a network such as `192.0.2.0/24`, or a single address. Bits behind the prefix are dropped.
+/// Reads a network such as `192.0.2.0/24`, or a single address. Bits after the prefix are set to zero.
 fn parse(text: &str) -> Option<IpNet> {
     let text = text.trim();
     let single = || text.parse::<IpAddr>().ok().map(|address| IpNet::from(address.to_canonical()));
     text.parse::<IpNet>().ok().map(|network| network.trunc()).or_else(single)
 }
 
-/// The stored form of a network; none if the text is no network.
+/// The canonical form of a network; none if the text is not a network.
 pub(crate) fn normalized(text: &str) -> Option<String> {
     parse(text).map(|network| network.to_string())
 }

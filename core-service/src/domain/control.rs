@@ -25,7 +25,7 @@ pub struct Organization {
     /// Number of its changes.
     #[prost(uint64, tag = "5")]
     pub revision: u64,
-    /// True if it demands a second factor of its members.
+    /// True if its members need a second factor.
     #[prost(bool, tag = "6")]
     pub requires_second_factor: bool,
 }
@@ -63,7 +63,7 @@ pub struct Project {
     /// Number of its changes.
     #[prost(uint64, tag = "10")]
     pub revision: u64,
-    /// The text of the last request for live access.
+    /// The note of the last request for live access.
     #[prost(string, optional, tag = "11")]
     pub live_note: Option<String>,
     /// Time of the withdrawal, if that was the last decision about live access, in unix milliseconds.
@@ -107,7 +107,7 @@ pub struct ApiKey {
     /// Unix milliseconds.
     #[prost(int64, optional, tag = "10")]
     pub revoked_at: Option<i64>,
-    /// Networks from which it may be sent; anywhere if there are none.
+    /// Networks from which the key may be sent. Empty: from anywhere.
     #[prost(string, repeated, tag = "11")]
     pub allowed_addresses: Vec<String>,
 }

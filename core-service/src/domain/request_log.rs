@@ -1,17 +1,17 @@
-//! Requests of API keys, as the log of requests has them.
+//! Requests of API keys, as the request log stores them.
 
 use percent_encoding::percent_decode_str;
 
 /// Retention time of requests, in milliseconds.
 pub const KEPT_MS: i64 = 72 * super::window::HOUR_MS;
-/// Most characters of a path and of a query that are kept.
+/// Maximum number of characters of a stored path and a stored query.
 const MAX_PATH: usize = 512;
 const MAX_QUERY: usize = 1_024;
-/// In place of a value that may be a secret.
+/// Replaces a value that may be a secret.
 const HIDDEN: &str = "***";
-/// Parts of the names of parameters whose values may be secrets.
+/// A parameter whose name contains one of these may have a secret value.
 const SECRET_NAMES: [&str; 8] = ["auth", "credential", "jwt", "key", "passw", "secret", "session", "ticket"];
-/// Parts of values that are secrets of this service.
+/// A value that contains one of these is a secret of this service.
 const SECRET_VALUES: [&str; 3] = ["svc_live_", "svc_test_", "whsec_"];
 
 /// A request of a key.
@@ -20,7 +20,7 @@ pub struct LoggedRequest {
     /// The HTTP method, or `gRPC`.
     #[prost(string, tag = "1")]
     pub method: String,
-    /// The path with the names of its parameters.
+    /// The path of the route, with the names of its parameters.
     #[prost(string, tag = "2")]
     pub route: String,
     #[prost(string, tag = "3")]
@@ -42,7 +42,7 @@ pub struct LoggedRequest {
     /// The network of the caller.
     #[prost(string, optional, tag = "9")]
     pub address: Option<String>,
-    /// The number of requests of its second that it stands for.
+    /// The number of requests of its second that this entry represents.
     #[prost(uint32, tag = "10")]
     pub stands_for: u32,
 }
@@ -57,24 +57,24 @@ impl LoggedRequest {
 /// A request with the key of its row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestRow {
-    /// The time of its begin, in unix milliseconds.
+    /// The time at which the request began, in unix milliseconds.
     pub at: i64,
     /// `req_…`
     pub id: String,
     pub request: LoggedRequest,
 }
 
-/// The beginning of a path. Parts that may be secrets are hidden.
+/// The beginning of a path, with parts that may be secrets hidden.
 pub fn shown_path(path: &str) -> String {
     let parts = path.split('/').map(|part| if may_be_secret("", part) { HIDDEN } else { part });
     parts.collect::<Vec<_>>().join("/").chars().take(MAX_PATH).collect()
 }
 
-/// The beginning of a query. Values that may be secrets are hidden.
+/// The beginning of a query, with values that may be secrets hidden.
 pub fn shown_query(query: &str) -> String {
     let shown = |pair: &str| match pair.split_once('=') {
         Some((name, value)) if !value.is_empty() && may_be_secret(name, value) => format!("{name}={HIDDEN}"),
-        // A text alone may be a key that somebody pasted.
+        // A parameter without a value may be a key that somebody pasted.
         None if may_be_secret("", pair) => HIDDEN.to_owned(),
         _ => pair.to_owned(),
     };
@@ -85,7 +85,7 @@ pub fn shown_query(query: &str) -> String {
 fn may_be_secret(name: &str, value: &str) -> bool {
     let plain = |text: &str| percent_decode_str(text).decode_utf8_lossy().to_ascii_lowercase();
     let (name, value) = (plain(name), plain(value));
-    // `token` alone names a token of a chain.
+    // A parameter named just `token` is a token on a chain, not a secret.
     let is_token = name.contains("token") && name != "token";
     is_token
         || SECRET_NAMES.iter().any(|part| name.contains(part))

@@ -86,7 +86,7 @@ shared_operations! {
         -> ListAuditEntriesResponse { data, next_cursor, has_more };
 }
 
-/// Tells the creator of a key about it, unless a form was only sent again.
+/// Sends a notice of a new key to its creator, unless the same form was sent again.
 async fn notify_of_key(core: &Core, person: &Person, key: Option<&v1::ApiKey>) {
     let is_new = |key: &&v1::ApiKey| key.created_at.as_ref().is_some_and(|at| to_millis(at) >= person.now_ms);
     let Some(key) = key.filter(is_new) else { return };
@@ -108,7 +108,7 @@ async fn create_members_key(
     Ok(response)
 }
 
-/// Rolls a key, and notifies its new creator.
+/// Rolls a key, and notifies the person who rolled it.
 async fn roll_members_key(core: &Core, person: &Person, message: &v1::RollKeyRequest) -> Outcome<v1::RollKeyResponse> {
     let once = form_seed(person, message.once.clone(), message);
     let response = roll_key(core, person, message, once.as_deref()).await?;

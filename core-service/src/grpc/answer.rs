@@ -164,12 +164,12 @@ pub(super) async fn reached<T>(core: &Core, work: impl Future<Output = Outcome<T
     }
 }
 
-/// A request as the log of requests has it, apart from its key and its end.
+/// The data of a request for the request log, apart from its key and its outcome.
 struct LoggedMeta {
     line: Option<RequestLine>,
     client: Option<String>,
     request_id: String,
-    /// True if it belongs to a stream, whose opening is in the log.
+    /// True if the request is part of an open stream. The log has the opening of the stream instead.
     is_of_stream: bool,
 }
 
@@ -184,12 +184,12 @@ impl LoggedMeta {
     }
 }
 
-/// True for a request within an open stream: it names the stream's key, and no HTTP request of its own.
+/// True for a request within an open stream: it has the id of the stream's key, and no HTTP request.
 const fn is_of_stream(meta: &RequestMeta) -> bool {
     meta.line.is_none() && meta.key_id.is_some()
 }
 
-/// Counts a refused request and notes it in the log of requests, if its key is known.
+/// Counts a refused request and adds it to the request log, if its key is known.
 fn count_refused(
     core: &Core,
     operation: Operation,
@@ -215,7 +215,7 @@ fn count_refused(
     }
 }
 
-/// Notes an admitted call in the log of requests: its success, or the code of its failure.
+/// Adds an admitted call to the request log, with its error code if it failed.
 pub(super) fn note_request(core: &Core, call: &Call, code: Option<ErrorCode>) {
     let meta = &call.meta;
     if !is_of_stream(meta) {

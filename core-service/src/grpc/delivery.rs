@@ -29,9 +29,9 @@ use crate::{
 const MAX_CAPACITY: i32 = 4_096;
 /// Reports of one call.
 const MAX_REPORTS: usize = 1_000;
-/// Bytes of a response that are kept of a failed attempt.
+/// Maximum number of stored bytes of the response to a failed attempt.
 const MAX_RESPONSE_BYTES: usize = 1_024;
-/// Responses in one write.
+/// Maximum number of responses in one write.
 const MAX_RESPONSES: usize = 100;
 
 /// The beginning of the response to a failed attempt.
@@ -42,7 +42,7 @@ struct FailedResponse {
     body: Bytes,
 }
 
-/// Keeps the beginnings of responses, encrypted. A failure is only logged: the reports count without them.
+/// Stores the beginnings of responses, encrypted. A failure is only logged: the reports count without them.
 async fn keep_responses(core: &Core, responses: &[FailedResponse]) {
     for some in responses.chunks(MAX_RESPONSES) {
         let changes = some.iter().map(|response| {

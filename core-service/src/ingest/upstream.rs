@@ -40,8 +40,8 @@ use crate::{
 const MISSING_MS: i64 = 10 * MINUTE_MS;
 /// Maximum number of lookup outcomes that are kept in memory.
 const MAX_CACHED_OUTCOMES: usize = 65_536;
-/// Time for which an object that was found is not looked up again, in milliseconds: longer than a caller takes from its
-/// read of the store to the lookup.
+/// A found object is not looked up again for this time, in milliseconds. A caller takes less time from its read of the
+/// store to the lookup.
 const JUST_FOUND_MS: i64 = 1_000;
 /// Seconds until a caller may try again when the upstream gave no time.
 const DEFAULT_RETRY_S: u32 = 1;
@@ -165,7 +165,7 @@ impl Upstream {
         loop {
             let (outcome, serves) = {
                 let mut running = self.running.lock();
-                // This caller may have read the store before a lookup that has ended since then.
+                // A lookup may have ended after this caller read the store.
                 if !running.contains_key(&key)
                     && let Some(outcome) = self.recent_outcome(&thing)
                 {

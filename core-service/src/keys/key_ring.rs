@@ -23,8 +23,8 @@ const BASE62: &[u8; 62] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnop
 
 /// Characters after the prefix of an API key.
 pub const KEY_LENGTH: usize = 40;
-/// The last of these characters: a checksum by which secret scanners tell a key from other texts. Keys that an operator
-/// chose, and those of earlier versions, have none, so the gate does not check it.
+/// The last of these characters: a checksum by which secret scanners recognize a key. Keys that an operator chose, and
+/// keys of earlier versions, have none, so the gate does not check it.
 const CHECKSUM_LENGTH: usize = 6;
 /// Prefix of test keys.
 pub const TEST_PREFIX: &str = "svc_test_";

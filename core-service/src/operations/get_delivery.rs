@@ -25,9 +25,9 @@ pub(super) async fn own_delivery(core: &Core, call: &Call, id: &str) -> Result<D
     Ok(DeliveryRule::of(&state, webhook, call.now_ms).counted(delivery))
 }
 
-/// Adds the beginnings of the responses to failed attempts. One that another secret key encrypted is left out.
+/// Adds the beginnings of the responses to failed attempts. One that was encrypted with another secret key is left out.
 async fn add_responses(core: &Core, delivery: &mut v1::WebhookDelivery, now_ms: i64) -> Result<()> {
-    // No attempt of most deliveries failed.
+    // Most deliveries have no failed attempt.
     if delivery.attempts.iter().all(|attempt| attempt.response_status.is_none_or(|status| (200..300).contains(&status)))
     {
         return Ok(());

@@ -50,7 +50,7 @@ pub async fn list_deliveries(
     let as_counted = |delivery| DeliveryRule::of(&core.shared.control.state(), &webhook, call.now_ms).counted(delivery);
     let paging = Paging::new(core, name_of(&message), message.cursor.as_deref())?;
     let v1::ListDeliveriesRequest { id, event_id, .. } = message;
-    // No delivery is later than tomorrow, so the page reads no months after that.
+    // No delivery is created after tomorrow, so the page skips all later months.
     let end = to.map(|to| to.saturating_add(1).min(call.now_ms + DAY_MS));
     let mut after: Option<LogPosition> = paging.after.clone().or_else(|| Some((end?, String::new())));
     let mut data = Vec::new();

@@ -59,7 +59,7 @@ const MAX_PARALLEL: usize = 32;
 const STREAMS_PER_REPLAY: u32 = 4;
 /// Suffix of a project's name in the row that counts the slots of its replays.
 const REPLAYS: &str = "/replays";
-/// Suffix of a project's name in the row that counts the live views of its members, at most as many as streams of keys.
+/// Suffix of a project's name in the row that counts the live views of its members. Their limit is that of its keys.
 pub const LIVE_VIEWS: &str = "/console";
 
 /// The outcome of an intended change of a project's row.

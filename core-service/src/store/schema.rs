@@ -133,7 +133,7 @@ tables! {
     ARCHIVE_FILE "archive_file" (text("dataset"); text("date"), text("kind")) desc Versioned;
     /// The last replay of many deliveries of each webhook, by the webhook's shard.
     WEBHOOK_REPLAY "webhook_replay" (int("shard"); text("webhook")) asc Conditional;
-    /// Requests of keys by project and environment, an hour in a partition; version = the time.
+    /// The request log: requests of keys by project and environment, an hour in a partition; version = the time.
     REQUEST_LOG "request_log" (text("scope"), int("bucket"); int("at"), text("id")) desc Versioned;
     /// Beginnings of the responses to failed attempts, encrypted; version = the time of the attempt.
     FAILED_RESPONSE "failed_response" (text("delivery"); int("attempt")) asc Versioned;

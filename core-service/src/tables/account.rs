@@ -197,7 +197,7 @@ pub async fn password(
     read_message(backend, &ACCOUNT, &key![user, PASSWORD], consistency, "account").await
 }
 
-/// Reads what a sign-in needs: the password with its generation, the known networks and devices, and the factors.
+/// Reads the rows for a sign-in: the password with its generation, the known networks and devices, and the factors.
 pub async fn sign_in_rows(
     backend: &SharedBackend,
     user: &str,
@@ -210,7 +210,7 @@ pub async fn sign_in_rows(
     Ok((password.map(versioned).transpose()?, known.unwrap_or_default(), factors.unwrap_or_default()))
 }
 
-/// Replaces the known networks and devices if their row still has this version. Returns whether it had.
+/// Replaces the known networks and devices if their row still has this version. Returns true if it was written.
 pub async fn set_known(
     backend: &SharedBackend,
     user: &str,

@@ -1,9 +1,9 @@
-//! The hash chain of each organization's audit log, by which a change of earlier entries shows.
+//! The hash chain of each organization's audit log, which reveals a change of earlier entries.
 //!
-//! An entry's hash is SHA-256 of the hash before it and the entry's canonical JSON, as members see it: so an owner can
-//! verify an export, and whoever keeps a hash notices when the log before it changes. The chain covers the entries that
-//! come from the control log, in its order. The projection of the control log adds them. It writes the new end of a
-//! chain after the entries and before its checkpoint, so a repeat after a crash gives the same hashes and skips none.
+//! An entry's hash is SHA-256 of the previous hash and the entry's canonical JSON, as members see it. So an owner can
+//! verify an export, and anybody who keeps a hash notices when the log before it changes. The chain covers the entries
+//! that come from the control log, in its order. The projection of the control log adds them. It writes the new end of
+//! a chain after the entries and before its checkpoint, so a repeat after a crash gives the same hashes and skips none.
 
 use std::collections::{HashMap, hash_map::Entry};
 
@@ -25,13 +25,13 @@ const START: [u8; 32] = [0; 32];
 /// The end of a chain.
 #[derive(Clone, Debug)]
 struct ChainEnd {
-    /// The sequence number in the control log whose entries the store has, hashes included.
+    /// The last sequence number of the control log whose entries are stored, hashes included.
     stored: i64,
     seq: i64,
     hash: Vec<u8>,
 }
 
-/// The ends of the chains that a run of the projection has come to.
+/// The ends of the chains, as far as a run of the projection has got.
 #[derive(Debug, Default)]
 pub struct AuditChains {
     ends: HashMap<String, ChainEnd>,
@@ -110,7 +110,7 @@ mod tests {
 
     #[test]
     fn a_hash_can_be_computed_by_anybody() {
-        // printf of 32 zero bytes and this JSON into sha256sum.
+        // The same as `sha256sum` of 32 zero bytes and this JSON.
         let json = concat!(
             r#"{"action":"key.created","actor":"service","address":null,"created_at":"2026-11-23T14:05:00.001Z","#,
             r#""id":"control_0000000000000001","reason":null,"subject":"prj_1"}"#
@@ -137,7 +137,7 @@ mod tests {
         assert_eq!((first.len(), bodies(&first)), (3, bodies(&again)));
         backend.apply(again).await.unwrap();
         backend.apply(chains.ends().collect()).await.unwrap();
-        // What is there is not written again, and what follows continues the chain.
+        // Stored entries are not written again, and later ones continue the chain.
         let (rest, _) = run(2, 4).await;
         let (whole, _) = {
             let fresh = memory(&ManualClock::new());

@@ -127,7 +127,7 @@ fn acts(changes: &[ControlChange], act: Act) -> Vec<Act> {
     acts
 }
 
-/// The rows of an entry of the control log, one of each change, and its entries for the audit log.
+/// The rows of an entry of the control log, one for each change, and its entries for the audit log.
 pub fn entry_changes(seq: u64, body: Bytes) -> StoreResult<(impl Iterator<Item = Change>, Vec<AuditRow>)> {
     let (changes, created_at, act) = decode_entry(body)?;
     let acts = act.map(|act| acts(&changes, act)).unwrap_or_default().into_iter();

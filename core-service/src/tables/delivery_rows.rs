@@ -46,7 +46,7 @@ pub(super) const BUCKETS_PER_MONTH: i64 = 30 * DAY_MS / BUCKET_MS;
 /// The kind of rows that count attempts. It is below the others: versions that do not know it read from these on.
 pub const COUNTED: i64 = -1;
 /// The kind of rows that name a due attempt. Their bodies are empty, since the delivery has everything, or have the
-/// number of an attempt that somebody asked for before its time.
+/// number of an attempt that somebody requested early.
 pub const QUEUED: i64 = 0;
 /// The kind of rows that are deliveries.
 pub const LOGGED: i64 = 1;

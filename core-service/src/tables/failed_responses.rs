@@ -9,7 +9,7 @@ use crate::{
 
 /// Retention time, in seconds.
 pub const RETENTION_SECONDS: u32 = 30 * 86_400;
-/// Maximum number of attempts of a delivery that are read.
+/// Maximum number of responses that a read of a delivery returns.
 const MAX_ATTEMPTS: usize = 16;
 
 /// The change that stores the encrypted beginning of a body. `at` is the time of the attempt in unix milliseconds.
@@ -23,7 +23,7 @@ pub fn change(delivery: &str, attempt: i32, at: i64, sealed: Vec<u8>) -> Change 
     }
 }
 
-/// Reads what is kept of a delivery: the numbers of attempts, and the encrypted beginnings of the bodies.
+/// Reads the stored responses of a delivery: the numbers of attempts, and the encrypted beginnings of the bodies.
 pub async fn list(backend: &SharedBackend, delivery: &str, now_ms: i64) -> StoreResult<Vec<(i32, Bytes)>> {
     let oldest = now_ms - i64::from(RETENTION_SECONDS) * 1_000;
     let rows = backend.scan(&Scan::all(&schema::FAILED_RESPONSE, key![delivery], MAX_ATTEMPTS)).await?;

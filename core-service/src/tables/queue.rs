@@ -77,8 +77,8 @@ pub struct QueuedAttempt {
     /// Time at which it is due, in unix milliseconds.
     pub due_at: i64,
     pub delivery: String,
-    /// The number of an attempt that is due although its delivery expects it later, because somebody asked for it; 0
-    /// for others.
+    /// The number of an attempt that somebody requested before the time that its delivery has; 0 for any other
+    /// attempt.
     pub hastened: i32,
 }
 
@@ -186,9 +186,9 @@ impl DeliveryQueue {
         self.write(&queued, changes, now_ms).await
     }
 
-    /// Queues the next attempt of a delivery once more, as due now. Its delivery goes on expecting it later; whichever
-    /// row is read first decides, and the other one is stale then. A version that does not know such rows finds it
-    /// stale.
+    /// Queues the next attempt of a delivery a second time, as due now. The delivery keeps the later time. The row that
+    /// is read first sends the attempt, and the other row is stale then. An older version, which does not know such
+    /// rows, ignores them as stale.
     pub async fn hasten(&self, delivery: &Delivery, now_ms: i64) -> StoreResult<()> {
         let number = delivery.attempt_count() + 1;
         let row = put(delivery, now_ms, number.to_string().into());

@@ -1,7 +1,7 @@
-//! The log of requests: a sample of those of each project and environment, for 72 hours.
+//! The request log: sampled requests of each project and environment, for 72 hours.
 //!
-//! A partition has an hour of a project and environment. Its size follows from the bound of 20 requests a second:
-//! 72,000 rows, 18 MB of usual requests, whose rows have about 250 bytes.
+//! A partition has an hour of a project and environment. With at most 20 requests a second it has up to 72,000 rows.
+//! A usual row has about 250 bytes, so that is 18 MB.
 
 use std::ops::Bound;
 
@@ -19,9 +19,9 @@ use crate::{
 
 /// Retention time of rows, in seconds.
 pub const RETENTION_SECONDS: u32 = 72 * 3_600;
-/// Rows of a scan.
+/// Maximum number of rows of one scan.
 const PAGE: usize = 200;
-/// Number of hours that are read at the same time where the newest ones have few requests.
+/// Number of hours that are read concurrently if the newest ones have few requests.
 const PARALLEL_HOURS: i64 = 12;
 /// Maximum number of rows that one page reads.
 const MAX_READ: usize = 5_000;
@@ -33,7 +33,7 @@ pub type RequestPosition = (i64, String);
 #[derive(Debug)]
 pub struct RequestPage {
     pub rows: Vec<RequestRow>,
-    /// The position after which older requests may be.
+    /// The position after which older requests may follow.
     pub next: Option<RequestPosition>,
 }
 
@@ -103,7 +103,7 @@ pub async fn page(
     let (mut rows, mut read) = (Vec::new(), 0);
     let newest = after.as_ref().map_or(span.to, |(at, _)| (*at).min(span.to));
     let (mut hour, oldest) = (hour_of(newest), hour_of(span.from));
-    // The newest hour of a busy project is enough.
+    // The newest hour of a busy project fills the page.
     let mut width = 1;
     'hours: while hour >= oldest {
         let hours: Vec<i64> = (0..width).map(|ago| hour - ago).filter(|hour| *hour >= oldest).collect();
@@ -183,7 +183,7 @@ mod tests {
 
     #[tokio::test]
     async fn pages_go_over_busy_and_quiet_hours() {
-        // 450 in the newest hour, some in others, one at the begin of the span, and one before it.
+        // 450 requests in the newest hour, some in others, one at the start of the span, and one before it.
         let ages = (0..450).chain((1..60).map(|hours| hours * HOUR_MS + hours)).chain([KEPT_MS - 1, KEPT_MS]);
         let mut times: Vec<i64> = ages.map(|age| NOON - age).collect();
         let backend = filled(times.iter().copied()).await;

@@ -100,7 +100,7 @@ async fn reports_whatever_status_and_follows_no_redirect() {
 async fn reports_how_the_response_to_a_failed_attempt_begins() {
     let long = "x".repeat(3_000);
     let whole = format!("HTTP/1.1 500 Oops\r\nContent-Length: {}\r\n\r\n{long}", long.len());
-    // The rest of this one does not come in time.
+    // The rest of this body does not arrive in time.
     let begun = "HTTP/1.1 503 Busy\r\nContent-Length: 9\r\n\r\nbusy".to_owned();
     let fine = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_owned();
     for (response, expected) in [(whole, "x".repeat(1_024)), (begun, "busy".to_owned()), (fine, String::new())] {

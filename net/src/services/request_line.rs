@@ -1,10 +1,10 @@
-//! The request line of an HTTP request, for the log of requests.
+//! The request line of an HTTP request, for the request log.
 
 use std::{borrow::Cow, fmt};
 
 use http::{Method, Uri};
 
-/// Limit for the line in bytes on its way to core. A longer one loses its query.
+/// Maximum length of the line in bytes on its way to core. A longer one loses its query.
 const MAX_BYTES: usize = 4 * 1024;
 
 /// Method and address of an HTTP request, as the edge received them.
@@ -33,7 +33,7 @@ impl fmt::Debug for RequestLine {
 }
 
 impl RequestLine {
-    /// The line as text for a header. Letters that a header or the line itself cannot have become question marks.
+    /// The line as text for a header. Characters that a header or the line cannot contain become question marks.
     pub(super) fn to_text(&self) -> String {
         let Self { method, route, uri, status } = self;
         let path = uri.path();
@@ -43,7 +43,7 @@ impl RequestLine {
         format!("{method} {status} {route} {address}")
     }
 
-    /// Reads the text of a line; none if it is another text.
+    /// Reads a line from its text; none if the text has another form.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let mut parts = text.splitn(4, ' ');

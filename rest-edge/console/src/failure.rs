@@ -92,7 +92,7 @@ impl IntoResponse for Failed {
         match self {
             Self::SignIn(next) => {
                 let mut response = see_other(&sign_in_path(&next));
-                // A page that names where to go on needs no form again.
+                // A page that names the path to open next keeps no form.
                 if next.is_empty() {
                     response.extensions_mut().insert(SessionEnded);
                 }

@@ -1,5 +1,5 @@
-//! The page that leads to others: pages, actions, and things by their id, handle or symbol. The palette of the frame
-//! shows its list.
+//! The search page of the console: finds pages and actions, and resources by id, handle or symbol. The command palette
+//! of the frame shows its results.
 
 use askama::Template;
 use axum::{Router, routing::get};
@@ -18,10 +18,10 @@ use crate::{
 
 /// The page shows at most this many links.
 const MAX_LINKS: usize = 40;
-/// Names of customers are cut at this many characters.
+/// Maximum number of characters of a name that customers chose.
 const MAX_NAME: usize = 80;
-/// The prefixes of ids whose things have a page, with the path of that page in an environment.
-const THINGS: [(&str, &str, &str); 7] = [
+/// Prefixes of ids, with the kind of the resource and the path of its page in an environment.
+const RESOURCES: [(&str, &str, &str); 7] = [
     ("th_", "Thesis", "/explore/theses/"),
     ("fp_", "Profile", "/explore/profiles/"),
     ("tk_", "Token", "/explore/tokens/"),
@@ -47,7 +47,7 @@ impl FoundLink {
         Self { name: cut(&name.into(), MAX_NAME), kind, href: href.into() }
     }
 
-    /// True if the name or the kind has each of the words, in lower case.
+    /// True if name and kind together contain every word. Words are in lower case.
     fn has(&self, words: &[String]) -> bool {
         let text = format!("{} {}", self.kind, self.name).to_lowercase();
         words.iter().all(|word| text.contains(word))
@@ -62,7 +62,7 @@ struct FindPage {
     links: Vec<FoundLink>,
 }
 
-/// The pages and actions of the place, and all other places.
+/// Pages and actions of the current project or organization, and links to all others.
 fn pages(frame: &Frame, home: Option<&str>, is_administrator: bool) -> Vec<FoundLink> {
     let mut links: Vec<_> =
         frame.links.iter().map(|side| FoundLink::new("Page", side.name, side.href.clone())).collect();
@@ -94,25 +94,25 @@ fn pages(frame: &Frame, home: Option<&str>, is_administrator: bool) -> Vec<Found
     links
 }
 
-/// The things of a project that a text may name: by id, by handle or by symbol, and what the search finds.
-fn things(text: &str, data: &str) -> Vec<FoundLink> {
+/// Links to the resources of a project that a text may name by id, handle or symbol, and to a search for the text.
+fn resources(text: &str, data: &str) -> Vec<FoundLink> {
     if text.is_empty() {
         return Vec::new();
     }
-    let thing = |kind, path: &str, reference: &str| {
+    let resource = |kind, path: &str, reference: &str| {
         FoundLink::new(kind, reference, format!("{data}{path}{}", encoded(reference)))
     };
-    if let Some((_, kind, path)) = THINGS.into_iter().find(|(prefix, ..)| text.starts_with(prefix)) {
-        return vec![thing(kind, path, text)];
+    if let Some((_, kind, path)) = RESOURCES.into_iter().find(|(prefix, ..)| text.starts_with(prefix)) {
+        return vec![resource(kind, path, text)];
     }
     let (profile, token) = ("/explore/profiles/", "/explore/tokens/");
     let mut links = Vec::new();
     match text.chars().next() {
-        Some('@') => links.push(thing("Profile", profile, text)),
-        Some('$') => links.push(thing("Token", token, text)),
+        Some('@') => links.push(resource("Profile", profile, text)),
+        Some('$') => links.push(resource("Token", token, text)),
         _ if !text.contains(char::is_whitespace) => {
-            links.push(thing("Profile", profile, &format!("@{text}")));
-            links.push(thing("Token", token, &format!("${text}")));
+            links.push(resource("Profile", profile, &format!("@{text}")));
+            links.push(resource("Token", token, &format!("${text}")));
         }
         _ => {}
     }
@@ -123,7 +123,7 @@ fn things(text: &str, data: &str) -> Vec<FoundLink> {
 async fn show(signed_in: SignedIn, query: PageQuery) -> Page {
     let text = query.text("q").to_owned();
     let project_id = query.text("project");
-    // Without the project, or with one that is not the visitor's, the other places are still found.
+    // Without a project, or with one that the visitor may not see, the page still finds everything else.
     let access = if project_id.is_empty() { None } else { projects::find(&signed_in, project_id).await.ok() };
     let project = access.map(|access| access.project).filter(|project| !project.archived);
     let home = project.as_ref().map(|project: &v1::Project| format!("/console/projects/{}", project.id));
@@ -131,7 +131,7 @@ async fn show(signed_in: SignedIn, query: PageQuery) -> Page {
     let mut links = pages(&Frame::of(&signed_in), home.as_deref(), signed_in.is_administrator());
     links.retain(|link| link.has(&words));
     if let (Some(home), Some(project)) = (&home, &project) {
-        links.extend(things(&text, &format!("{home}/{}", chosen_environment(&query, project))));
+        links.extend(resources(&text, &format!("{home}/{}", chosen_environment(&query, project))));
     }
     links.truncate(MAX_LINKS);
     render(StatusCode::OK, &FindPage { layout: Layout::of(&signed_in, "Go to", ""), text, links })
@@ -142,11 +142,11 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Vec<(&'static str, String)> {
-        things(text, "/p/test").into_iter().map(|link| (link.kind, link.href)).collect()
+        resources(text, "/p/test").into_iter().map(|link| (link.kind, link.href)).collect()
     }
 
     #[test]
-    fn things_are_found_by_what_names_them() {
+    fn resources_are_found_by_id_handle_and_symbol() {
         assert_eq!(found("th_1"), [("Thesis", "/p/test/explore/theses/th_1".to_owned())]);
         assert_eq!(found("evt_1"), [("Event", "/p/test/events/evt_1".to_owned())]);
         assert_eq!(found("req_1"), [("Request", "/p/test/requests?request=req_1".to_owned())]);

@@ -1,5 +1,5 @@
-//! The frame around the pages of a signed-in user: the switcher of organization, project and environment, the links
-//! beside the page, and the path to it. All of it follows from the page's address, so every page has it.
+//! The frame around the pages of a signed-in user: the switcher of organization, project and environment, the sidebar
+//! and the breadcrumbs. All of it follows from the page's address, so every page has it.
 
 use thesis_proto::{
     metadata::{LIVE, TEST},
@@ -11,7 +11,7 @@ use crate::{
     visit::SignedIn,
 };
 
-/// The pages of a project's data: name, path in the environment, and icon. Their paths are prefixes of others.
+/// The pages of a project's data: name, path in the environment, and icon. Deeper pages begin with the same path.
 pub(crate) const DATA_PAGES: [(&str, &str, &str); 5] = [
     ("Events", "/events", "activity"),
     ("Webhooks", "/webhooks", "webhook"),
@@ -22,15 +22,15 @@ pub(crate) const DATA_PAGES: [(&str, &str, &str); 5] = [
 const EXPLORE: &str = "/explore";
 const VERIFY: &str = "/explore/verify";
 
-/// A link with a name that customers chose, or another one that differs from page to page.
+/// A link whose name is not fixed, such as the name of a project.
 pub(crate) struct NamedLink {
     pub(crate) name: String,
     pub(crate) href: String,
-    /// True if the page belongs to it.
+    /// True if the page is the link's target or below it.
     pub(crate) is_current: bool,
 }
 
-/// A link beside the page.
+/// A link of the sidebar.
 pub(crate) struct SideLink {
     pub(crate) name: &'static str,
     pub(crate) href: String,
@@ -38,15 +38,15 @@ pub(crate) struct SideLink {
     pub(crate) is_current: bool,
 }
 
-/// An organization in the switcher, with the projects that the page has read.
-pub(crate) struct Place {
+/// An organization in the switcher, with its projects if the page has read them.
+pub(crate) struct SwitcherEntry {
     pub(crate) organization: NamedLink,
     pub(crate) projects: Vec<NamedLink>,
 }
 
 #[derive(Default)]
 pub(crate) struct Frame {
-    pub(crate) places: Vec<Place>,
+    pub(crate) places: Vec<SwitcherEntry>,
     /// The project or organization of the page; empty elsewhere.
     pub(crate) here: String,
     /// The organization of that project; empty elsewhere.
@@ -55,7 +55,7 @@ pub(crate) struct Frame {
     pub(crate) project_id: String,
     /// The environment of the page; empty outside of projects.
     pub(crate) environment: &'static str,
-    /// The same page in each environment.
+    /// Links to the same page in each environment.
     pub(crate) environments: Vec<SideLink>,
     pub(crate) links: Vec<SideLink>,
     /// The pages above this one, the outermost first.
@@ -92,7 +92,7 @@ impl<'a> Address<'a> {
         Self { path, query: PageQuery::read(query), kind, id, rest: parts.collect() }
     }
 
-    /// The id of the page's project; the page that finds others has it in its query.
+    /// The id of the page's project. The search page has it in its query.
     fn project(&self) -> &str {
         match self.kind {
             "projects" => self.id,
@@ -114,7 +114,7 @@ impl<'a> Address<'a> {
         }
     }
 
-    /// A part of the path below the place, counted from the environment if there is one.
+    /// The part at an index after the project or organization, and after the environment if the path has one.
     fn part(&self, at: usize) -> &str {
         let skipped = usize::from(self.environment().is_some());
         self.rest.get(skipped + at).copied().unwrap_or_default()
@@ -206,7 +206,7 @@ impl Frame {
     }
 }
 
-/// The address of a page in another environment: that of the list for a thing that only one of them has.
+/// The address of a page in another environment. For a resource, which exists in one environment only, it is the list.
 fn in_environment(address: &Address<'_>, environment: &str, is_data: bool) -> String {
     let home = format!("/console/projects/{}", address.project());
     if !is_data {
@@ -223,9 +223,14 @@ fn crumb(name: &str, href: String) -> NamedLink {
     NamedLink { name: name.to_owned(), href, is_current: false }
 }
 
-fn places(signed_in: &SignedIn, projects: &[v1::Project], organization_id: &str, project_id: &str) -> Vec<Place> {
+fn places(
+    signed_in: &SignedIn,
+    projects: &[v1::Project],
+    organization_id: &str,
+    project_id: &str,
+) -> Vec<SwitcherEntry> {
     let organizations = signed_in.account.memberships.iter().filter_map(|row| row.organization.as_ref());
-    let place = |organization: &v1::Organization| Place {
+    let place = |organization: &v1::Organization| SwitcherEntry {
         organization: NamedLink {
             name: organization.name.clone(),
             href: format!("/console/organizations/{}", organization.id),
@@ -311,7 +316,7 @@ mod tests {
             let events = frame.links.iter().find(|link| link.name == "Events").map(|link| link.href.as_str());
             assert_eq!(events, Some(&*format!("/console/projects/prj_1/{environment}/events")), "{path}");
         }
-        // A choice other than the usual one goes along.
+        // Links carry an environment that is not the default.
         let hrefs = |frame: &Frame| [frame.links[0].href.clone(), frame.links[7].href.clone()];
         let chosen = inside("/console/projects/prj_1/test/events", true);
         assert_eq!(hrefs(&chosen), ["/console/projects/prj_1?in=test", "/console/projects/prj_1?in=test#keys"]);

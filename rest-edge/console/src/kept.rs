@@ -1,7 +1,7 @@
-//! Forms that could not be sent, because the session had ended or the change needs a confirmation first.
+//! Keeps a form that was not accepted because the session had ended, or because the change needs a confirmation first.
 //!
-//! The browser keeps such a form in a cookie of 15 minutes. After the sign-in, or the confirmation, a page shows it
-//! filled in, and its button sends it. Passwords and codes are not kept. A form that is too long for a cookie is lost.
+//! The browser keeps the form in a cookie for 15 minutes. After the sign-in or confirmation, a page shows it filled in,
+//! with a button that sends it. Passwords and codes are not kept. A form that is too long for a cookie is lost.
 
 use axum::response::Response;
 use http::{Method, header::SET_COOKIE};
@@ -14,15 +14,15 @@ use super::{
     visit::Visit,
 };
 
-/// The page of a kept form.
+/// The page that shows a kept form.
 pub(crate) const AGAIN: &str = "/console/again";
 /// The page that asks for the password or a factor.
 pub(crate) const CONFIRM: &str = "/console/confirm";
-/// Lifetime of the cookie.
+/// Lifetime of the cookie, in seconds.
 const SECONDS: u32 = 900;
-/// Bytes of a form that a cookie can carry beside the rest.
+/// Maximum length of a kept form, in bytes: the cookie also carries the user and the path.
 const MAX_BODY: usize = 3_000;
-/// Fields that are never kept.
+/// Form fields that are never kept.
 const SECRET: [&str; 5] = ["csrf", "password", "current_password", "code", "recovery_code"];
 
 /// A form as it was sent.
@@ -37,7 +37,7 @@ impl SentForm {
         Self { visit, method: method.clone(), body: body.clone() }
     }
 
-    /// Leads to the sign-in or the confirmation if the response asks for one. The form is kept meanwhile.
+    /// Redirects to the sign-in or the confirmation if the response requires one, and keeps the form until then.
     pub(crate) fn keep(&self, response: Response) -> Response {
         let needs_sign_in = response.extensions().get::<SessionEnded>().is_some();
         let error = response.extensions().get::<PageError>();
@@ -51,7 +51,7 @@ impl SentForm {
         }
     }
 
-    /// Redirects with the form in a cookie; none if it is too long, or a page of this service did not send it.
+    /// Redirects with the form in a cookie. None if the form is too long, or does not come from a page of this service.
     fn kept(&self, next: String) -> Option<Response> {
         let fields: Vec<(String, String)> = serde_html_form::from_bytes(&self.body).ok()?;
         let csrf = fields.iter().find(|(name, _)| name == "csrf").map(|(_, value)| value.as_str());
@@ -73,7 +73,7 @@ fn confirm_path(next: &str) -> String {
     format!("{CONFIRM}?next={}", utf8_percent_encode(next, NON_ALPHANUMERIC))
 }
 
-/// A form that the browser kept: the id of the user who sent it, its path, and its fields.
+/// A form in the visitor's cookie: the id of the user who sent it, its path, and its fields.
 pub(crate) struct KeptForm {
     pub(crate) user: String,
     pub(crate) path: String,
@@ -81,7 +81,7 @@ pub(crate) struct KeptForm {
 }
 
 impl KeptForm {
-    /// Reads the form of a visitor's cookie; none without one.
+    /// Reads the form from the visitor's cookie, if there is one.
     pub(crate) fn read(visit: &Visit) -> Option<Self> {
         let mut parts = visit.kept.as_deref()?.splitn(3, '.');
         let (user, path, body) = (parts.next()?, parts.next()?, parts.next()?);

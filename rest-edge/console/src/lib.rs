@@ -1,9 +1,9 @@
 //! The console: pages in which users manage their own access, rendered from core's responses. It holds no data.
 //!
-//! `visit` identifies the visitor, `page_query` reads queries, `form` guards posted forms, `kept` has forms that could
-//! not be sent, `shown` secrets that a page shows after a form, `frame` finds the links around a page by its address,
-//! `view` renders, `question` asks before something ends, and `failure` has the reasons why a handler shows no page.
-//! The other modules have the pages.
+//! `visit` identifies the visitor, `page_query` reads queries, `form` guards posted forms, `kept` keeps a form over a
+//! sign-in, `shown` passes a secret to the page after a form, `frame` derives the links around a page from its address,
+//! `view` renders, `question` asks for confirmation, and `failure` has the reasons why a handler shows no page. The
+//! other modules have the pages.
 //!
 //! # Recipe: a page
 //!

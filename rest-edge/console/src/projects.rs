@@ -88,7 +88,7 @@ pub(super) async fn find(signed_in: &SignedIn, id: &str) -> Result<ProjectAccess
     for listed in join_all(memberships.map(|membership| list(signed_in, membership))).await {
         match listed {
             Ok(some) => projects.extend(some),
-            // Another organization may be open to people without a second factor.
+            // The project may be in another organization, which needs no second factor.
             Err(status) if ApiError::from_status(&status).code == ErrorCode::SecondFactorRequired => {
                 closed = Some(status);
             }
@@ -96,7 +96,7 @@ pub(super) async fn find(signed_in: &SignedIn, id: &str) -> Result<ProjectAccess
         }
     }
     let project = projects.iter().find(|project| project.id == id).cloned();
-    // A page that finds a project twice shows what it read first.
+    // If a page calls this twice, the frame keeps the first result.
     let _ = signed_in.projects.set(projects);
     let project = project.ok_or_else(|| closed.map_or_else(Failed::missing, Failed::from))?;
     let membership = signed_in.membership(&project.organization_id)?;

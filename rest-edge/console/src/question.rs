@@ -1,5 +1,5 @@
-//! The page that asks before something ends. It works without scripts, and on a small screen the question is all there
-//! is.
+//! The page that asks for confirmation before a destructive action. It works without scripts, and on a small screen it
+//! shows only the question.
 
 use askama::Template;
 use serde::Deserialize;
@@ -10,26 +10,26 @@ use crate::{
     view::{Layout, render},
 };
 
-/// A question about an action that cannot be taken back, or that stops programs of the customer.
+/// Asks before an action that cannot be undone, or that stops programs of the customer.
 #[derive(Template)]
 #[template(path = "question.html")]
 pub(crate) struct Question {
     pub(crate) layout: Layout,
-    /// What follows from the action.
+    /// The consequence of the action, in a sentence.
     pub(crate) consequence: String,
     /// The path that the form is sent to.
     pub(crate) action: String,
     pub(crate) button: &'static str,
-    /// The name to type; none where the button is enough.
+    /// The name that the user must type; none where the button is enough.
     pub(crate) name: Option<String>,
-    /// The reason as typed; none where nobody reads one.
+    /// The typed reason; none for an action without one.
     pub(crate) reason: Option<String>,
-    /// The path of the page without the action.
+    /// The path of the page to which the user returns without the action.
     pub(crate) back: String,
     pub(crate) faults: Faults,
 }
 
-/// The name as typed below a question.
+/// The name that the user typed below a question.
 #[derive(Deserialize)]
 pub(crate) struct TypedName {
     #[serde(default)]
@@ -37,7 +37,7 @@ pub(crate) struct TypedName {
 }
 
 impl TypedName {
-    /// The faults of the form, if a name had to be typed and another one was.
+    /// The faults of the form, if the typed name is not the required one.
     pub(crate) fn faults(&self, name: Option<&str>) -> Option<Faults> {
         let is_it = name.is_none_or(|name| self.confirm.trim() == name.trim());
         (!is_it).then(|| Faults::wrong("confirm", "must be the name as it stands above"))

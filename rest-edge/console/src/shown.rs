@@ -1,8 +1,8 @@
-//! Secrets that the page after a form shows: a new key, a link to hand over.
+//! Secrets that a page shows once after a form: a new key, or a link to hand over.
 //!
-//! The form redirects to the page, so a reload and the way back send nothing again. No edge stores the secret: it
-//! travels in a cookie of ten minutes, which scripts cannot read. So a reload shows it again, and later nobody sees it
-//! any more. The cookie is signed for this session and this page.
+//! The form redirects to the page, so neither a reload nor the back button sends the form again. No edge stores the
+//! secret: it is in a cookie that lasts ten minutes and that scripts cannot read. Until then a reload shows it again,
+//! and afterwards nobody can see it. The cookie is signed for this session and this page.
 
 use axum::response::Response;
 use hmac::Mac as _;
@@ -15,9 +15,9 @@ use super::{
     visit::Visit,
 };
 
-/// Lifetime of the cookie.
+/// Lifetime of the cookie, in seconds.
 const SECONDS: u32 = 600;
-/// Bytes of the signature: 128 bits.
+/// Length of the signature in bytes: 128 bits.
 const SIGNATURE: usize = 16;
 
 fn signature(visit: &Visit, path: &str, text: &str) -> String {
@@ -28,7 +28,7 @@ fn signature(visit: &Visit, path: &str, text: &str) -> String {
     hex::encode(&mac.finalize().into_bytes()[..SIGNATURE])
 }
 
-/// Redirects to the page of a path, which shows a secret for ten minutes.
+/// Redirects to the page at a path, which shows a secret for ten minutes.
 ///
 /// # Errors
 /// Fails if a cookie cannot carry the secret.

@@ -28,7 +28,7 @@ pub(crate) struct Layout {
     pub(crate) once: String,
     /// The e-mail of the user who is signed in.
     pub(crate) user: Option<String>,
-    /// The switcher, the links beside the page and the path to it; none for visitors.
+    /// The switcher, the sidebar and the breadcrumbs; none for a visitor who is not signed in.
     pub(crate) frame: Option<Frame>,
     /// True if the user administers the service.
     pub(crate) is_administrator: bool,
@@ -204,7 +204,7 @@ pub(crate) fn cut_markup(text: &str, max_bytes: usize) -> (&str, bool) {
 struct FailedPage<'a> {
     layout: Layout,
     message: String,
-    /// True if the page is open to whoever adds a second factor.
+    /// True if the page opens once the user adds a second factor.
     needs_factor: bool,
     request_id: &'a str,
 }

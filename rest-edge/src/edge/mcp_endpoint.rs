@@ -1,11 +1,10 @@
-//! The endpoint of the Model Context Protocol, over Streamable HTTP without sessions: each message is a request of its
-//! own, so any edge can answer it.
+//! The endpoint of the Model Context Protocol, over Streamable HTTP without sessions: each message is an independent
+//! request, so any edge can answer it.
 //!
 //! `rmcp` reads the message. A tool's request to the API then takes the same way through the edge as one from outside,
-//! with the key, the address and the id of the message. Every message needs a key. A message that leads to such a
-//! request is 401 if the key does not work; the others get what everybody may know. So a page that reaches the edge by
-//! another name (DNS rebinding) has nothing to gain. Pages of other origins are refused nevertheless, as the protocol
-//! demands.
+//! with the key, the address and the id of the message. Every message needs a key. A message that causes such a request
+//! gets 401 if the key does not work; the responses to others are public. So a page that reaches the edge by another
+//! name (DNS rebinding) gains nothing. Pages of other origins are refused nevertheless, as the protocol demands.
 
 use std::{net::IpAddr, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
@@ -46,7 +45,8 @@ pub(super) struct McpEndpoint {
 
 impl McpEndpoint {
     pub(super) fn new(public_url: &str) -> Self {
-        // The edge has many names: those of balancers and machines. `server.rs` makes sure that a request has one.
+        // Clients reach the edge by many host names, of load balancers and machines. `server.rs` refuses a request
+        // without one.
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .with_json_response(true)
@@ -139,7 +139,7 @@ impl Edge {
                     }
                     rates = rate_headers(response.headers());
                     code = response.extensions().get().copied();
-                    // A message that was given up hears nothing.
+                    // The receiver is gone if the message was given up.
                     let _ = answer.send(whole(&mut response).await);
                 }
             }
@@ -170,7 +170,7 @@ fn rate_headers(headers: &HeaderMap) -> HeaderMap {
 async fn whole(response: &mut Response<Body>) -> Response<Bytes> {
     let body = match response.body_mut() {
         Either::Left(body) => take_bytes(body).await,
-        // No operation of a tool answers with a stream.
+        // The operations of tools never respond with a stream.
         Either::Right(_) => Bytes::new(),
     };
     let mut whole = Response::new(body);

@@ -16,7 +16,7 @@ use crate::{
 };
 
 impl Edge {
-    /// Shows the status, or why it cannot be read.
+    /// Shows the status, or the reason why it cannot be read.
     pub(super) async fn show_status(&self, client: IpAddr, access: &AccessRecord<'_>, method: &Method) -> Answer {
         if method != Method::GET && method != Method::HEAD {
             return Err(method_not_allowed(&HeaderValue::from_static("GET, HEAD")));

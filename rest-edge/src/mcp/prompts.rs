@@ -15,7 +15,7 @@ struct PromptSpec {
 struct ArgumentSpec {
     name: &'static str,
     about: &'static str,
-    /// The text if the argument is not given; none if it must be.
+    /// The default text of the argument; none for a required one.
     default: Option<&'static str>,
 }
 
@@ -85,7 +85,7 @@ pub(super) fn all() -> Vec<Prompt> {
     SPECS.iter().map(prompt).collect()
 }
 
-/// A prompt with these arguments, or what is wrong with them.
+/// A prompt with these arguments. The error says that the prompt is unknown, or which required argument is missing.
 pub(super) fn get(name: &str, arguments: &JsonObject) -> Result<GetPromptResult, String> {
     let spec = SPECS.iter().find(|spec| spec.name == name);
     let spec = spec.ok_or_else(|| format!("there is no prompt `{name}`; prompts/list names all"))?;

@@ -23,7 +23,7 @@ pub(super) fn read<A: DeserializeOwned, R: From<A> + Serialize>(body: &[u8]) -> 
     serde_json::to_value(R::from(serde_json::from_slice(body)?))
 }
 
-/// What a key may do, in a sentence; none if the response is another one.
+/// A sentence about the rights of a key; none if the response has another form.
 pub(super) fn key_sentence(body: &[u8]) -> Option<String> {
     #[derive(Deserialize)]
     struct Key {
@@ -189,7 +189,7 @@ impl From<ApiThesis> for Thesis {
     }
 }
 
-/// What a search finds.
+/// The results of a search.
 #[derive(Serialize, JsonSchema)]
 pub(super) struct SearchResult {
     theses: Vec<ThesisRow>,
@@ -213,10 +213,10 @@ pub(super) struct Profile {
     handle: String,
     display_name: Option<String>,
     bio: Option<String>,
-    /// Whether the platform says that the account is verified.
+    /// True if the platform has verified the account.
     verified: Option<bool>,
     profile_url: Option<String>,
-    /// When the service saw it first.
+    /// Time at which the service first saw it.
     first_seen_at: String,
     updated_at: String,
     /// True if the platform could not be reached, and the data is older.
@@ -224,7 +224,7 @@ pub(super) struct Profile {
     stale: bool,
 }
 
-/// A token with its counts, which are of theses that the service has observed.
+/// A token with counts of the theses that the service has observed.
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub(super) struct Token {
     id: String,
@@ -289,7 +289,7 @@ impl From<ApiTokenActivity> for TokenActivity {
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub(super) struct Verification {
     verified: bool,
-    /// Why, such as `VERIFIED` or `NO_THESIS_IN_WINDOW`.
+    /// The reason, such as `VERIFIED` or `NO_THESIS_IN_WINDOW`.
     reason: String,
     thesis_id: Option<String>,
     profile_id: Option<String>,
@@ -299,7 +299,7 @@ pub(super) struct Verification {
     /// The proof of the thesis. Save it unchanged: `trade-thesis receipt verify FILE` checks it offline.
     #[serde(skip_serializing_if = "Option::is_none")]
     receipt: Option<JsonObject>,
-    /// The signed verdict, if it is another one than `VERIFIED`. It is checked as a receipt is.
+    /// The signed verdict, if the reason is not `VERIFIED`. It is checked as a receipt is.
     #[serde(skip_serializing_if = "Option::is_none")]
     statement: Option<JsonObject>,
 }
@@ -321,7 +321,7 @@ pub(super) struct Event {
     id: String,
     r#type: String,
     created_at: String,
-    /// What happened, by type.
+    /// The content, which depends on the type.
     data: JsonObject,
 }
 
@@ -343,7 +343,7 @@ impl From<ApiPage<Event>> for EventPage {
     }
 }
 
-/// What is used of the plan's limits.
+/// Usage of the plan's limits.
 #[derive(Deserialize, Serialize, JsonSchema)]
 pub(super) struct Usage {
     /// The organization's requests of this month.
@@ -374,7 +374,7 @@ struct Rates {
 struct Rate {
     limit: i64,
     remaining: i64,
-    /// When the minute ends, in Unix seconds.
+    /// Time at which the minute ends, in Unix seconds.
     reset: i64,
 }
 

@@ -1,4 +1,4 @@
-//! The tools, each made of an operation of the API.
+//! The tools. Each is defined by an operation of the API.
 
 use std::sync::LazyLock;
 
@@ -18,7 +18,7 @@ use crate::{
     v1,
 };
 
-/// How a tool is made of an operation.
+/// The definition of a tool by an operation.
 struct ToolSpec {
     name: &'static str,
     title: &'static str,
@@ -180,7 +180,7 @@ impl ApiTool {
         (self.spec.read)(body)
     }
 
-    /// The request for these arguments. The API checks them, so all but the path parameter go there as they are.
+    /// The request for these arguments. The API checks them, so all but the path parameter are sent unchanged.
     pub(super) fn request(&self, mut arguments: JsonObject) -> Result<Request<Bytes>, ApiError> {
         arguments.retain(|_, value| !value.is_null());
         if let Some((name, size)) = self.spec.size {
@@ -231,7 +231,7 @@ fn encoded(text: &str) -> String {
     utf8_percent_encode(text, NON_ALPHANUMERIC).to_string()
 }
 
-/// A value as a query writes it.
+/// A value in its form in a query.
 fn scalar(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,4 +1,4 @@
-//! The description of streams and webhooks is complete, and has the schemas of the other description.
+//! The AsyncAPI description is complete, and has the same schemas as the OpenAPI description.
 
 use std::collections::BTreeSet;
 

@@ -36,7 +36,7 @@ fn start(core: &Arc<FakeCore>) -> Edge {
     edge(core, CancellationToken::new())
 }
 
-/// Posts a message with headers of its own.
+/// Posts a message with these headers.
 async fn post(edge: &Edge, headers: &[(&str, &str)], message: &Value) -> (StatusCode, HeaderMap, Value) {
     let mut request = Request::post("/mcp").header("host", "edge.test").header("content-type", "application/json");
     request = request.header("accept", "application/json, text/event-stream");
@@ -121,8 +121,8 @@ async fn tools_and_prompts_are_described() {
 
     let listed = result(&edge, "prompts/list", json!({})).await;
     assert_eq!(listed["prompts"].as_array().unwrap().len(), 3);
-    let asked = json!({"name": "did_the_author_say_so", "arguments": {"handle": "@ann", "token": "$RUN"}});
-    let prompt = result(&edge, "prompts/get", asked).await;
+    let params = json!({"name": "did_the_author_say_so", "arguments": {"handle": "@ann", "token": "$RUN"}});
+    let prompt = result(&edge, "prompts/get", params).await;
     let text = prompt["messages"][0]["content"]["text"].as_str().unwrap();
     assert!(text.starts_with("Did @ann post a thesis on $RUN between the time 30 days ago and now?"), "{text}");
     for wrong in [json!({"name": "did_the_author_say_so", "arguments": {"handle": "@ann"}}), json!({"name": "x"})] {
@@ -150,12 +150,15 @@ async fn errors_keep_the_apis_envelope_and_headers() {
 async fn wrong_arguments_are_refused_by_the_api() {
     let core = FakeCore::plain();
     let edge = start(&core);
-    let told = refusal(&edge, "list_theses", json!({"limit": "many", "tokn": "x"})).await;
-    assert!(told.contains("VALIDATION_FAILED") && told.contains("limit") && told.contains("`token`"), "{told}");
+    let refused = refusal(&edge, "list_theses", json!({"limit": "many", "tokn": "x"})).await;
+    assert!(
+        refused.contains("VALIDATION_FAILED") && refused.contains("limit") && refused.contains("`token`"),
+        "{refused}"
+    );
     core.seen.lock().clear();
     for arguments in [json!({"chain": "base"}), json!({"token": ""}), json!({"token": null})] {
-        let told = refusal(&edge, "get_token", arguments).await;
-        assert!(told.contains("VALIDATION_FAILED") && told.contains("token: is required"), "{told}");
+        let refused = refusal(&edge, "get_token", arguments).await;
+        assert!(refused.contains("VALIDATION_FAILED") && refused.contains("token: is required"), "{refused}");
     }
     let (_, _, body) = ask(&edge, "tools/call", json!({"name": "delete_all"})).await;
     assert_eq!(body["error"]["code"], -32602, "{body}");
@@ -209,19 +212,20 @@ async fn only_post_without_a_foreign_origin_is_answered() {
 #[tokio::test]
 async fn clients_of_all_revisions_connect() {
     let edge = start(&FakeCore::plain());
-    for (asked, answered) in [("2025-06-18", "2025-06-18"), ("2025-11-25", "2025-11-25"), ("1999-01-01", "2025-11-25")]
+    for (requested, answered) in
+        [("2025-06-18", "2025-06-18"), ("2025-11-25", "2025-11-25"), ("1999-01-01", "2025-11-25")]
     {
         let about = json!({"name": "test", "version": "1"});
-        let params = json!({"protocolVersion": asked, "capabilities": {}, "clientInfo": about});
-        let told = result(&edge, "initialize", params).await;
-        assert_eq!(told["protocolVersion"], answered);
-        assert_eq!(told["serverInfo"]["name"], "trade-thesis");
-        assert!(told["instructions"].as_str().unwrap().contains("The key is a "), "{told}");
+        let params = json!({"protocolVersion": requested, "capabilities": {}, "clientInfo": about});
+        let connected = result(&edge, "initialize", params).await;
+        assert_eq!(connected["protocolVersion"], answered);
+        assert_eq!(connected["serverInfo"]["name"], "trade-thesis");
+        assert!(connected["instructions"].as_str().unwrap().contains("The key is a "), "{connected}");
     }
     let initialized = json!({"jsonrpc": "2.0", "method": "notifications/initialized"});
     assert_eq!(post(&edge, &[KEY], &initialized).await.0, StatusCode::ACCEPTED);
 
-    // From this revision on each message tells all, and its headers name the method.
+    // From this revision on each message is self-contained, and its headers name the method.
     let revision = "2026-07-28";
     let meta = json!({
         "io.modelcontextprotocol/protocolVersion": revision,

@@ -1,4 +1,4 @@
-//! The SDKs are generated from a committed description, which is the current one.
+//! The committed description, from which the SDKs are generated, is up to date.
 
 use std::{env, fs};
 

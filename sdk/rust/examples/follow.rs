@@ -1,4 +1,4 @@
-//! Follows events about a token and survives breaks, also of its own: it keeps its place in the file `cursor.txt`.
+//! Follows events about a token and resumes after breaks, also after a restart: it stores its cursor in `cursor.txt`.
 //!
 //! `API_URL=https://… API_KEY=svc_test_… cargo run --example follow`
 
@@ -26,7 +26,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
                 }
             }
         }
-        // A second file is written first, so the first one is always whole.
+        // The cursor is written to a second file, which then replaces the first: so the first is always complete.
         fs::write("cursor.new", message.cursor)?;
         fs::rename("cursor.new", "cursor.txt")?;
     }

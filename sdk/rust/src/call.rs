@@ -1,4 +1,4 @@
-//! Calls: requests with their repeats, which are sent when they are awaited.
+//! Calls: requests that are sent when they are awaited, and repeated when that helps.
 
 use std::{
     fmt,
@@ -24,13 +24,13 @@ use crate::{
     retry::pause_after,
 };
 
-/// The size of the pages of a list that is read as a whole.
+/// Rows per page when a whole list is read.
 const MAX_PAGE_SIZE: usize = 100;
 
 /// Reads a response.
 type Read<T> = fn(Response) -> BoxFuture<'static, Result<T, Error>>;
 
-/// A call that is made when it is awaited.
+/// A call that is sent when it is awaited.
 #[must_use = "nothing is sent until the call is awaited"]
 pub struct Call<T> {
     client: Client,
@@ -52,7 +52,7 @@ impl<T> Clone for Call<T> {
 }
 
 impl<T: DeserializeOwned + Send + 'static> Call<T> {
-    /// A call whose response is JSON.
+    /// A call with a JSON response.
     pub(crate) fn json(client: &Client, request: Request) -> Self {
         let read: Read<T> = |response| {
             Box::pin(async move {
@@ -65,7 +65,7 @@ impl<T: DeserializeOwned + Send + 'static> Call<T> {
 }
 
 impl Call<String> {
-    /// A call whose response is a text.
+    /// A call with a text response.
     pub(crate) fn text(client: &Client, request: Request) -> Self {
         let read: Read<String> = |response| {
             Box::pin(async move {
@@ -78,7 +78,7 @@ impl Call<String> {
 }
 
 impl Call<Download> {
-    /// A call whose response is read while it arrives.
+    /// A download: a call whose response is read while it arrives.
     pub(crate) fn download(client: &Client, request: Request) -> Self {
         let read: Read<Download> = |response| Box::pin(async move { Ok(Download(response)) });
         Self { client: client.clone(), request, read }
@@ -92,15 +92,15 @@ impl Call<Download> {
 }
 
 impl<T> Call<T> {
-    /// Names the change that the call makes, in place of a random key. A call with the same key and the same parameters
-    /// within 24 hours changes nothing and returns the first response, also from another process. Calls that change
-    /// nothing ignore it.
+    /// Sets the idempotency key, in place of a random one. A call with the same key and the same parameters within 24
+    /// hours changes nothing and returns the first response, also from another process. Calls that change nothing
+    /// ignore the key.
     pub fn idempotency_key(mut self, key: &str) -> Self {
         self.request.idempotency_key = self.request.is_keyed.then(|| key.to_owned());
         self
     }
 
-    /// The time for one try. For a download it ends with the head of the response.
+    /// Sets the timeout of one try. For a download it covers only the head of the response.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.request.timeout = Some(timeout);
         self
@@ -186,7 +186,7 @@ impl<T> Stream for Rows<T> {
 pub struct Download(Response);
 
 impl Download {
-    /// The next piece; none at the end.
+    /// Reads the next piece; none at the end.
     ///
     /// # Errors
     /// Fails if the connection breaks. Read the rest with [`Call::range`].

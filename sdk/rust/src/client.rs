@@ -17,7 +17,7 @@ use crate::{
     request::Request,
 };
 
-/// The service responds within 10 seconds, if only with 503.
+/// The service responds within 10 seconds, at worst with 503.
 const DEFAULT_TIMEOUT: Duration = Duration::from_secs(15);
 const DEFAULT_MAX_RETRIES: u32 = 5;
 const IDEMPOTENCY_KEY: HeaderName = HeaderName::from_static("idempotency-key");
@@ -80,7 +80,7 @@ impl Client {
         (self.0.sleep)(pause).await;
     }
 
-    /// Makes one try. The response is a success.
+    /// Sends one try. Returns a successful response.
     pub(crate) async fn send(&self, request: &Request) -> Result<Response, Error> {
         let form = |error: String| Error::Usage(format!("the request cannot be written: {error}"));
         let mut url =
@@ -144,13 +144,13 @@ impl fmt::Debug for ClientBuilder {
 }
 
 impl ClientBuilder {
-    /// The time for one try of a call. The default is 15 seconds.
+    /// Sets the timeout of one try of a call. The default is 15 seconds.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.timeout = timeout;
         self
     }
 
-    /// How often a call is repeated. The default is 5, and 0 switches repeats off.
+    /// Sets the maximum number of retries of a call. The default is 5, and 0 turns retries off.
     pub fn max_retries(mut self, retries: u32) -> Self {
         self.max_retries = retries;
         self

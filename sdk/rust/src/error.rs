@@ -11,7 +11,7 @@ use crate::generated::{
     types::ErrorDetails,
 };
 
-/// A cause of another library.
+/// The error of another library that caused this one.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 /// A call failed.
@@ -24,13 +24,13 @@ pub enum Error {
     /// The connection failed or broke before the whole response came.
     #[error("no response: {0}")]
     Connection(#[source] BoxError),
-    /// No response came within the time of a try, or a stream was silent for too long.
+    /// No response arrived within the timeout, or a stream was silent for too long.
     #[error("no response in time")]
     Timeout,
-    /// The response is not what this version knows.
+    /// The response has a form that this version does not know.
     #[error("the response has another form: {0}")]
     Form(#[source] BoxError),
-    /// The call cannot be made.
+    /// The call cannot be sent.
     #[error("{0}")]
     Usage(String),
 }
@@ -66,9 +66,9 @@ pub struct ApiError {
     pub status: u16,
     /// The group of the code.
     pub r#type: Option<ErrorType>,
-    /// Says what is wrong. None if a proxy responded in place of the service.
+    /// The error code. None if a proxy responded in place of the service.
     pub code: Option<ErrorCode>,
-    /// A sentence for people. Its words may change.
+    /// A sentence for people. Its wording may change.
     pub message: String,
     /// The id of the request.
     pub request_id: Option<String>,
@@ -76,7 +76,7 @@ pub struct ApiError {
     pub param: Option<String>,
     /// More data for programs.
     pub details: Option<ErrorDetails>,
-    /// The paragraph of the documentation about the code.
+    /// The address of the documentation of the code.
     pub doc_url: Option<String>,
     /// The time to wait before the next try.
     pub retry_after: Option<Duration>,
@@ -84,11 +84,11 @@ pub struct ApiError {
 
 #[derive(Deserialize)]
 struct Envelope {
-    error: Told,
+    error: ErrorBody,
 }
 
 #[derive(Deserialize)]
-struct Told {
+struct ErrorBody {
     r#type: ErrorType,
     code: ErrorCode,
     message: String,
@@ -116,7 +116,7 @@ impl ApiError {
             message: error.message,
             request_id: Some(error.request_id),
             param: error.param,
-            // A later version may have details of another form, which must not hide the error.
+            // A later version of the service may send details in another form, which must not hide the error.
             details: error.details.and_then(|details| serde_json::from_value(details).ok()),
             doc_url: error.doc_url,
             retry_after,

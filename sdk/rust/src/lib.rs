@@ -2,8 +2,8 @@
 //!
 //! [`Client::new`] takes the address of a service and an API key. Each operation of the API is a method that returns a
 //! [`Call`], which you await. Each list has a second method that begins with `iterate` and reads all pages as a
-//! [`Stream`](futures::Stream). [`Client::stream`] follows events over any break, [`WebhookVerifier`] verifies
-//! deliveries of webhooks, and [`verify_receipt`] checks receipts without network access.
+//! [`Stream`](futures::Stream). [`Client::stream`] follows events and resumes after any break, [`WebhookVerifier`]
+//! verifies deliveries of webhooks, and [`verify_receipt`] checks receipts without network access.
 //!
 //! ```no_run
 //! use trade_thesis_client::{Client, Error, ErrorCode};

@@ -1,4 +1,4 @@
-//! Enums of texts, which take values of later versions too.
+//! Enums of texts that also accept values of later versions.
 
 macro_rules! open_enum {
     (
@@ -15,7 +15,7 @@ macro_rules! open_enum {
         }
 
         impl $name {
-            /// The value as the API writes it.
+            /// The value in the form of the API.
             #[must_use]
             pub fn as_str(&self) -> &str {
                 match self {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A part of a list.
+/// One page of a list.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[non_exhaustive]
 pub struct Page<T> {

@@ -1,18 +1,18 @@
-//! Verification of receipts without network access. The crate `thesis-receipts`, which the service uses too, does it.
+//! Verification of receipts without network access, by the crate `thesis-receipts`, which the service uses too.
 
 use thesis_receipts::{Document, Invalid, Unreadable, VerifiedDocument, VerifierKey, VerifierKeyError};
 
-/// Why a receipt or a statement proves nothing.
+/// The reason why a receipt or a statement proves nothing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReceiptError {
-    /// It is no receipt or statement.
+    /// The text is not a receipt or statement.
     #[error(transparent)]
     Unreadable(#[from] Unreadable),
-    /// It proves nothing.
+    /// A check failed.
     #[error("the receipt is not valid: {0}")]
     Invalid(#[from] Invalid),
-    /// A key that the caller gave has another form.
+    /// A key that the caller gave is malformed.
     #[error("{key:?}: {error}")]
     Key {
         /// The key.

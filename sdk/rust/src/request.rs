@@ -7,7 +7,7 @@ use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use reqwest::Method;
 use serde::Serialize;
 
-/// What is encoded in a part of a path: all but letters, digits and the marks that RFC 3986 leaves alone.
+/// Characters to encode in a part of a path: all but letters, digits and the unreserved marks of RFC 3986.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
 
 /// The parameters of a query.
@@ -21,14 +21,14 @@ impl Query {
         }
     }
 
-    /// Times have milliseconds, as everywhere in the API.
+    /// A time with milliseconds, as everywhere in the API.
     pub(crate) fn time(&mut self, name: &str, time: &Option<Timestamp>) {
         if let Some(time) = time {
             self.0.push((name.to_owned(), format!("{time:.3}")));
         }
     }
 
-    /// One parameter with all values, with commas between them.
+    /// One parameter with all values, separated by commas.
     pub(crate) fn joined(&mut self, name: &str, values: &[impl Display]) {
         if !values.is_empty() {
             let texts: Vec<String> = values.iter().map(ToString::to_string).collect();
@@ -62,13 +62,13 @@ pub(crate) struct Request {
     pub(crate) range: Option<String>,
     pub(crate) last_event_id: Option<String>,
     pub(crate) timeout: Option<Duration>,
-    /// Why the request cannot be sent.
+    /// The reason why the request cannot be sent.
     pub(crate) fault: Option<String>,
 }
 
 impl Request {
     /// A request for a path whose parts in braces are replaced by values. The flag of a value is true if its slashes
-    /// stay.
+    /// are not encoded.
     pub(crate) fn new(method: Method, template: &str, values: &[(&str, bool)]) -> Self {
         let (mut path, mut rest, mut fault) = (String::new(), template, None);
         for (value, is_slashed) in values {
@@ -78,7 +78,7 @@ impl Request {
             path.push_str(before);
             path.push_str(&encoded.join("/"));
             rest = after.split_once('}').map_or("", |(_, after)| after);
-            // An address without this part, or with dots in its place, is another one.
+            // An empty part, or one of dots, would make the address of another operation.
             if encoded.iter().any(|part| part.trim_matches('.').is_empty()) {
                 fault = Some(format!("{value:?} names nothing"));
             }

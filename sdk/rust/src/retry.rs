@@ -1,4 +1,4 @@
-//! Which failed tries are repeated, and when.
+//! Decides which failed tries are repeated, and after which pause.
 
 use std::time::Duration;
 
@@ -9,15 +9,15 @@ use crate::{
 
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const MAX_PAUSE: Duration = Duration::from_secs(30);
-/// A longer wait is the caller's decision. The limits of a minute end before.
+/// The caller decides about a longer wait. Limits per minute end earlier.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 
-/// The pause after a failed try, the first of which is 1; none if no repeat helps.
+/// The pause after a failed try; none if a repeat does not help. `attempt` is 1 after the first try.
 pub(crate) fn pause_after(error: &Error, attempt: u32) -> Option<Duration> {
     match error {
         Error::Api(refusal) => {
-            let least = refusal.retry_after.unwrap_or_default();
-            (is_transient(refusal) && least <= MAX_RETRY_AFTER).then(|| least + growing(attempt))
+            let wait = refusal.retry_after.unwrap_or_default();
+            (is_transient(refusal) && wait <= MAX_RETRY_AFTER).then(|| wait + growing(attempt))
         }
         Error::Connection(_) | Error::Timeout => Some(growing(attempt)),
         Error::Form(_) | Error::Usage(_) => None,
@@ -33,7 +33,7 @@ fn is_transient(refusal: &ApiError) -> bool {
     }
 }
 
-/// Doubles the pause with each try. A random part of it keeps many clients from returning at the same moment.
+/// Doubles the pause with each try. Its random part keeps many clients from returning at the same moment.
 fn growing(attempt: u32) -> Duration {
     let pause = MAX_PAUSE.min(FIRST_PAUSE * 2_u32.pow(attempt.saturating_sub(1).min(10)));
     let mut random = [0; 1];

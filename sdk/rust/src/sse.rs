@@ -2,7 +2,7 @@
 
 use std::{collections::VecDeque, mem, time::Duration};
 
-/// Far above the longest line that the service writes.
+/// Maximum length of a line, far above the longest line of the service.
 const MAX_LINE: usize = 4 << 20;
 
 /// One message.
@@ -14,7 +14,7 @@ pub(crate) struct Frame {
     pub(crate) retry: Option<Duration>,
 }
 
-/// Reads frames from pieces of a body. What comes before the end of the body without an empty line is no frame.
+/// Reads frames from pieces of a body. An empty line ends a frame; an incomplete frame at the end is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct Frames {
     line: Vec<u8>,
@@ -24,7 +24,7 @@ pub(crate) struct Frames {
 }
 
 impl Frames {
-    /// Takes a piece of the body. False if it has a line that is too long.
+    /// Adds a piece of the body. Returns false if a line is too long.
     #[must_use]
     pub(crate) fn push(&mut self, piece: &[u8]) -> bool {
         for part in piece.split_inclusive(|byte| *byte == b'\n') {
@@ -39,7 +39,7 @@ impl Frames {
         true
     }
 
-    /// The next whole frame.
+    /// Returns the next complete frame.
     pub(crate) fn pop(&mut self) -> Option<Frame> {
         self.ready.pop_front()
     }

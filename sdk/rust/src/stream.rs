@@ -1,4 +1,4 @@
-//! Streams of events, which resume by their cursor over any break.
+//! Streams of events, which resume by their cursor after any break.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ use crate::{
 
 /// The service sends a cursor every 15 seconds, so silence means that the connection is dead.
 const SILENCE: Duration = Duration::from_secs(45);
-/// The pause before a stream opens again, until the service names one.
+/// The pause before a stream opens again, unless the service sends another.
 const DEFAULT_PAUSE: Duration = Duration::from_secs(2);
 
 /// An event or a gap.
@@ -32,7 +32,7 @@ pub struct StreamMessage {
     /// The place after this message. Store it when you have handled the message, and give it as `from_cursor` of the
     /// next stream.
     pub cursor: String,
-    /// What happened.
+    /// The event or gap.
     pub content: StreamContent,
 }
 
@@ -41,20 +41,20 @@ pub struct StreamMessage {
 pub enum StreamContent {
     /// Something happened.
     Event(Box<Event>),
-    /// The service left out events, because more were missed than it sends again. [`Client::missed_events`] reads them.
+    /// The service skipped events, because more were missed than it replays. [`Client::missed_events`] reads them.
     Gap(StreamGap),
 }
 
-/// Follows events. After a break it opens again with the last cursor, so nothing is lost or doubled.
+/// Follows events. After a break it opens again with the last cursor, so no event is lost or repeated.
 #[derive(Debug)]
 #[must_use = "nothing is sent until the stream is read"]
 pub struct EventStream {
     client: Client,
     request: Request,
     connection: Option<(Response, Frames)>,
-    /// The pause of the service before the stream opens again.
+    /// The service's pause before the stream opens again.
     pause: Duration,
-    /// The pause that is due now.
+    /// The pause before the next try.
     waits: Option<Duration>,
     /// Tries since the last frame.
     failures: u32,
@@ -63,7 +63,7 @@ pub struct EventStream {
     silence: Duration,
 }
 
-/// What one step of reading brought.
+/// The result of one read.
 enum Step {
     Nothing,
     Message(StreamMessage),
@@ -104,8 +104,8 @@ impl Client {
 }
 
 impl EventStream {
-    /// The place up to which the stream has been read. It moves even when no event matches. Store it, if at all, only
-    /// when all messages so far have been handled.
+    /// The cursor up to which the stream has been read. It moves even when no event matches. Store it only when all
+    /// messages so far have been handled.
     #[must_use]
     pub fn cursor(&self) -> Option<&str> {
         self.request.last_event_id.as_deref()
@@ -114,8 +114,8 @@ impl EventStream {
     /// The next message; none at the end of a replay and after an error. Nothing is lost when the future is dropped.
     ///
     /// # Errors
-    /// Fails if no further try helps: the service refused the stream, or its first opening failed as often as any call
-    /// may.
+    /// Fails if another try does not help: the service refused the stream, or the retries of its first opening are used
+    /// up.
     pub async fn next_message(&mut self) -> Result<Option<StreamMessage>, Error> {
         while !self.is_ended {
             if let Some(pause) = self.waits {
@@ -192,7 +192,7 @@ impl EventStream {
         Ok(content.map_or(Step::Nothing, |content| Step::Message(StreamMessage { cursor, content })))
     }
 
-    /// The pause before the stream opens again; none if that does not help.
+    /// The pause before the stream opens again; none if another try does not help.
     fn pause_after(&mut self, error: &Error) -> Option<Duration> {
         self.failures += 1;
         let pause = pause_after(error, self.failures)?;

@@ -40,7 +40,7 @@ fn sent(frames: &str) -> String {
     format!("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n{frames}")
 }
 
-/// Gives one response after the other, the last one for ever, and keeps the requests and the pauses of its client.
+/// Sends the responses in order and then repeats the last one. Records the requests and the pauses of its client.
 struct Service {
     client: Client,
     requests: Arc<Mutex<Vec<String>>>,

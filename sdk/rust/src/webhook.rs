@@ -20,16 +20,16 @@ const TOLERANCE_SECONDS: u64 = 300;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WebhookError {
-    /// The headers of the signature are missing or have another form.
+    /// The headers of the signature are missing or malformed.
     #[error("the headers of the signature are missing or have another form")]
     Headers,
-    /// The delivery was signed more than 300 seconds before or after the time of your clock.
+    /// The delivery was signed more than 300 seconds before or after your clock's time.
     #[error("the delivery was signed more than 300 seconds before or after now")]
     Time,
     /// The body was changed, or somebody else sent it.
     #[error("no signature of the delivery is right")]
     Signature,
-    /// The signature is right, but the body is no event.
+    /// The signature is right, but the body is not an event.
     #[error("the delivery is no event: {0}")]
     Event(#[source] serde_json::Error),
 }
@@ -139,7 +139,7 @@ impl WebhookVerifier {
     }
 }
 
-/// Keeps anyone from sending an old delivery again.
+/// Keeps an attacker from sending an old delivery again.
 fn check_time(text: &str, now: u64) -> Result<(), WebhookError> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let time: u64 = is_number.then(|| text.parse().ok()).flatten().ok_or(WebhookError::Headers)?;

@@ -26,7 +26,7 @@ fn bytes_of(base32: &str) -> Vec<u8> {
     base32.as_bytes().chunks(8).flat_map(|letters| chunk(letters)[3..].to_vec()).collect()
 }
 
-/// What an authenticator app shows at a time.
+/// The code that an authenticator app shows at a time.
 pub(crate) fn code(secret: &str, at_ms: i64) -> String {
     let key = hmac::Key::new(hmac::HMAC_SHA1_FOR_LEGACY_USE_ONLY, &bytes_of(secret));
     let tag = hmac::sign(&key, &(at_ms / STEP_MS).to_be_bytes());
@@ -35,7 +35,7 @@ pub(crate) fn code(secret: &str, at_ms: i64) -> String {
     format!("{:06}", number % 1_000_000)
 }
 
-/// Adds an authenticator app; gives its secret and the recovery codes.
+/// Adds an authenticator app. Returns its secret and the recovery codes.
 pub(crate) async fn add_app(person: &Person) -> (String, Vec<String>) {
     let begun = person.ask().begin_totp(v1::BeginTotpRequest {}).await.unwrap().into_inner();
     assert!(begun.uri.starts_with("otpauth://totp/") && begun.uri.contains(&begun.secret), "{}", begun.uri);
@@ -45,7 +45,7 @@ pub(crate) async fn add_app(person: &Person) -> (String, Vec<String>) {
     (begun.secret, added.recovery_codes)
 }
 
-/// Signs in with the password, which must not be enough; gives the challenge.
+/// Signs in with the password, which must not be enough. Returns the challenge.
 async fn challenge(person: &Person) -> String {
     let request = v1::SignInRequest {
         email: person.email.clone(),
@@ -77,13 +77,13 @@ async fn a_second_factor_guards_the_sign_in(service: &Service) {
     let token = challenge(&visitor).await;
     let wrong = finish(&visitor, &token, recovery("00000-00000")).await.unwrap_err();
     assert_eq!(wrong.code, ErrorCode::SignInFailed);
-    // The app's next code: the one that took it into use was used.
+    // The app's next code: the code of its registration is used up.
     let next = v1::FactorProof { code: Some(code(&secret, now_ms() + STEP_MS)), ..v1::FactorProof::default() };
     visitor.session = Some(finish(&visitor, &token, next.clone()).await.unwrap());
     for _ in &service.cores {
         assert!(visitor.is_signed_in().await);
     }
-    // No core takes a challenge, a code or a recovery code twice.
+    // No core accepts a challenge, a code or a recovery code twice.
     for _ in &service.cores {
         assert_eq!(finish(&visitor, &token, recovery(&codes[0])).await.unwrap_err().code, ErrorCode::SignInFailed);
     }
@@ -94,7 +94,7 @@ async fn a_second_factor_guards_the_sign_in(service: &Service) {
     let (one, other) =
         tokio::join!(finish(&visitor, &one, recovery(&codes[1])), finish(&visitor, &other, recovery(&codes[1])));
     assert_eq!([&one, &other].into_iter().filter(|outcome| outcome.is_ok()).count(), 1, "{one:?} {other:?}");
-    // An operator helps who has lost all of them.
+    // An operator helps a user who has lost all factors.
     let lost = v1::RemoveSecondFactorsRequest { email: owner.email.clone() };
     service.admin().remove_second_factors(lost).await.unwrap();
     visitor.sign_in().await.unwrap();
@@ -116,7 +116,7 @@ async fn an_organization_demands_a_second_factor(service: &Service) {
         refused(member.ask().list_projects(list()).await, ErrorCode::SecondFactorRequired);
         assert_eq!(owner.projects(&organization).await.len(), 1);
     }
-    // Keys are no people.
+    // API keys need no second factor.
     everywhere(service, &raw, "the key works", |answer| answer.status == 200).await;
     let members = owner.members(&organization).await;
     let with_factor = members.iter().filter(|row| row.user.as_ref().unwrap().second_factor);

@@ -28,7 +28,7 @@ async fn a_key_is_rolled_with_an_overlap(service: &Service) {
     for key in [&raw, &rolled.key] {
         everywhere(service, key, "both work", |answer| answer.status == 200).await;
     }
-    // Who ends it now, ends it now.
+    // Without an overlap the old key ends at once.
     owner.ask().roll_key(roll(now_ms())).await.unwrap();
     everywhere(service, &raw, "the old one has ended", |answer| answer.status == 401).await;
     everywhere(service, &rolled.key, "the new one goes on", |answer| answer.status == 200).await;

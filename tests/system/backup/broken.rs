@@ -59,7 +59,7 @@ async fn pass(client: TcpStream, core: String, mut open: watch::Receiver<bool>) 
 async fn begun(service: &Service, way: &Way, file: &Path) -> Process {
     let setup = Setup::new(service.dir.path()).set("SVC_CORE_URL", &way.url).set("SVC_SERVICE_TOKEN", SERVICE_TOKEN);
     let arguments = ["admin", "--json", "backup", "--to", file.to_str().unwrap()];
-    let (process, _) = setup.arguments(&arguments).start_and_hear();
+    let (process, _) = setup.arguments(&arguments).start_and_read_lines();
     let part = partial(file);
     eventually("the first piece", SOON, async || fs::metadata(&part).ok().filter(|file| file.len() > 0)).await;
     assert!(!file.exists());

@@ -5,7 +5,7 @@ use crate::harness::{Client, Service, browser::Page};
 
 on_both_stores![a_key_has_the_scopes_that_are_ticked, a_revoked_key_is_refused, a_live_key_is_revoked_by_its_name,];
 
-/// Where the links of a project's page lead that revoke a key.
+/// The targets of the links that revoke a key on a project's page.
 fn revocations(page: &Page) -> Vec<String> {
     let hrefs = page.all("a").filter_map(|link| link.get("href"));
     hrefs.filter(|href| href.ends_with("/revoke")).map(str::to_owned).collect()

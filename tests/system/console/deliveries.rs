@@ -16,7 +16,7 @@ on_both_stores![
     a_delivery_is_inspected_and_replayed,
     many_are_sent_again,
     failures_are_shown,
-    a_retry_is_made_now,
+    a_retry_is_sent_now,
     the_answer_to_a_failed_attempt_is_shown,
     an_event_shows_its_deliveries,
     the_log_is_filtered_and_paged,
@@ -175,7 +175,7 @@ async fn failures_are_shown(service: &Service) {
     hook.until("the replay is delivered", |row| row["id"] == *replayed && row["status"] == "delivered").await;
 }
 
-async fn a_retry_is_made_now(service: &Service) {
+async fn a_retry_is_sent_now(service: &Service) {
     let hook = Hook::new(service).await;
     let browser = service.browser_of(&hook.customer.owner);
     hook.receiver.answer(500);
@@ -185,7 +185,7 @@ async fn a_retry_is_made_now(service: &Service) {
     browser.submit(&form).await.is(200).says("The next attempt is made now.");
     let is_done = |row: &Value| row["id"] == *id && row["status"] == "delivered" && row["attempt"] == 2;
     hook.until("the retry is delivered", is_done).await;
-    // The same form changes nothing any more, and neither does a new one.
+    // Neither the same form nor a new one changes anything now.
     browser.submit(&form).await.is(200);
     assert!(browser.open(&path).await.is(200).find_form(&format!("{path}/now")).is_none());
     let csrf = browser.csrf().await;
@@ -361,14 +361,14 @@ async fn matches_are_counted(service: &Service) {
         .says("@Writer");
     let is_shown = |event: &Value| leads_to(&page, &hook.within(&format!("/events/{}", text(event, "id"))));
     assert!(matching.iter().all(is_shown) && !others.iter().any(is_shown), "{page}");
-    // Others are tried without a change.
+    // Other filters can be tried without changing the webhook.
     browser
         .open(&format!("{path}?types=thesis.created&token=OTHER"))
         .await
         .is(200)
         .says("The filters match 1 of the last ");
     assert_eq!(hook.client.get(&format!("/v1/webhooks/{}", text(&webhook, "id"))).await.ok(200)["filters"], filters);
-    // A name that nothing has is allowed, and the page says so.
+    // A filter may name a token or profile that does not exist, and the page says that it does not exist.
     let body = json!({"url": hook.receiver.url, "events": ["thesis.created"], "filters": {"token": ["$NOPE"]}});
     let unknown = hook.client.post("/v1/webhooks", &body).await.ok(201);
     browser

@@ -7,13 +7,13 @@ use crate::harness::{Service, browser::Page};
 
 on_both_stores![every_page_says_where_it_is, pages_and_things_are_found, first_steps_tick_themselves];
 
-/// Where the links of a page lead that are marked as the present one.
+/// The targets of a page's links that are marked as current.
 fn current(page: &Page) -> Vec<&str> {
     let marked = page.all("a").filter(|link| link.get("aria-current").is_some());
     marked.filter_map(|link| link.get("href")).collect()
 }
 
-/// Where the links of a page lead.
+/// The targets of a page's links.
 fn hrefs(page: &Page) -> Vec<&str> {
     page.all("a").filter_map(|link| link.get("href")).collect()
 }
@@ -39,13 +39,13 @@ async fn every_page_says_where_it_is(service: &Service) {
         for link in &links {
             assert!(marked.contains(&link.as_str()), "{path} does not mark {link}: {marked:?}");
         }
-        // Places beside it are one step away.
+        // Neighbouring pages are one click away.
         assert!(hrefs(&page).contains(&home.as_str()), "{page}");
         if path.starts_with(&project) {
             assert!(hrefs(&page).contains(&format!("/console/projects/{other}").as_str()), "{page}");
         }
     }
-    // The live environment is told from the test one on each page, those without data included.
+    // Each page shows whether it is of the live or the test environment, also pages without data.
     let is_live = |page: &Page| page.all("div").any(|part| part.get("class") == Some("frame live"));
     assert!(is_live(&browser.open(&format!("{project}/live/events")).await.is(403)));
     assert!(!is_live(&browser.open(&format!("{project}/test/events")).await.is(200)));
@@ -106,6 +106,6 @@ async fn first_steps_tick_themselves(service: &Service) {
     let page = browser.open(&path).await;
     let page = browser.submit(&page.form(&format!("{path}/live-access"))).await.is(200).says("2 of 6 done");
     assert_eq!(done(&page), ["key", "live"]);
-    // What is well, and what is not there yet, needs no attention.
+    // A healthy tile, or one without data yet, needs no attention.
     page.says("Nothing needs attention").says("There is no webhook in this environment.");
 }

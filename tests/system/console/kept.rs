@@ -31,7 +31,7 @@ async fn a_form_after_the_session_is_kept(service: &Service) {
     let page = browser.submit(&sign_in).await.is(200).says("Named \"late\" & <so>");
     assert_eq!(page.path, "/console/again");
     browser.submit(&page.form(&path)).await.is(200).says("Named \"late\" & <so>");
-    // Somebody else at this browser does not see it.
+    // Another user of this browser does not see it.
     let (other, _) = service.owner().await;
     browser.set_cookie("session", other.session.as_deref().unwrap());
     let page = browser.open("/console/again").await.is(200);

@@ -1,4 +1,4 @@
-//! The log of requests: the list with its filters, one request as code, and who sees it.
+//! The request log: the list with its filters, one request as code, and who sees it.
 
 use thesis_proto::v1::{Environment, Role};
 
@@ -36,7 +36,7 @@ async fn has(browser: &Browser, path: &str, count: usize) -> Page {
     .await
 }
 
-/// Where the first request of a page leads.
+/// The target of the first request on a page.
 fn first(page: &Page) -> String {
     let links = page.all("a").filter_map(|link| link.get("href"));
     let mut requests = links.filter(|href| href.contains("/requests/") && href.contains("req_"));
@@ -53,7 +53,7 @@ async fn requests_are_listed_and_filtered(service: &Service) {
     missing.error(404, "THESIS_NOT_FOUND");
     client.get("/v1/theses?limit=0").await.error(422, "VALIDATION_FAILED");
     client.get("/v1/me?ticket=hush").await.error(422, "VALIDATION_FAILED");
-    // What people do in the console is not in the log.
+    // Actions of people in the console are not logged.
     browser.open(&path.replace("/requests", "/events")).await.is(200);
     let page = has(&browser, &path, 4).await.says("/v1/theses/th_unknown").says("THESIS_NOT_FOUND").says("laptop");
     assert!(!page.html.contains("hush"), "{page}");
@@ -78,7 +78,7 @@ async fn requests_are_listed_and_filtered(service: &Service) {
         browser.open(&format!("{path}?{query}")).await.is(422).says("must be");
     }
     browser.open(&format!("{path}?cursor=x")).await.is(400).says("cursor");
-    // A member who may only look sees them, too.
+    // A member with read-only access sees them, too.
     let viewer = service.member(&customer.owner, &customer.organization, Role::Viewer).await;
     assert_eq!(listed(&service.browser_of(&viewer).open(&path).await.is(200)).len(), 4);
 }
@@ -97,7 +97,7 @@ async fn a_request_is_shown_as_code(service: &Service) {
     {
         assert!(page.text().contains(code), "{code} is not in {page}");
     }
-    // Requests that never were, or not at that time.
+    // Requests that do not exist, or not at that time.
     let id = first(&has(&browser, &list, 1).await).rsplit('/').next().unwrap().to_owned();
     for missing in [format!("{list}/1/{id}"), format!("{list}/x/{id}"), format!("{list}/1780000000000/req_none")] {
         browser.get(&missing).await.is(404);

@@ -56,7 +56,7 @@ async fn a_developer_does_some(service: &Service) {
     let archive = format!("/console/projects/{project}/archive");
     let page = browser.open(&format!("/console/projects/{project}/settings")).await.is(200);
     assert!(!page.html.contains(&archive), "{page}");
-    // Whoever types the address is led back.
+    // A visitor who types the address is redirected.
     browser.get(&archive).await.is(303);
     super::create_key(&browser, project, "test").await;
     // An owner archives; then nothing is made any more.

@@ -1,5 +1,5 @@
-//! Recorded frames, messages and deliveries are as the description in AsyncAPI says. `tests/sdk/asyncapi.cjs` judges
-//! 10,000 more by a validator of JSON Schema.
+//! Recorded frames, messages and deliveries match the AsyncAPI description. `tests/sdk/asyncapi.cjs` checks 10,000 more
+//! with a JSON Schema validator.
 
 use serde_json::{Value, json};
 use thesis_proto::time::format_millis;
@@ -20,7 +20,7 @@ fn message<'a>(document: &'a Value, channel: &str, name: &str) -> &'a Value {
     messages.find(|message| message["name"] == name).unwrap_or_else(|| panic!("{channel} has no {name}"))
 }
 
-/// Demands that a payload is as the message of this name says.
+/// Checks that a payload matches the schema of the message with this name.
 fn assert_payload(document: &Value, channel: &str, name: &str, payload: &Value) {
     assert_fits(document, &message(document, channel, name)["payload"], payload, name);
 }

@@ -62,7 +62,7 @@ fn parts<'a>(document: &'a Value, schema: &'a Value, value: &Value) -> Vec<&'a V
     all
 }
 
-/// True if a constant of the schemas is not that of the value.
+/// True if a constant of the schema differs from the value.
 fn contradicts(parts: &[&Value], value: &Value) -> bool {
     let mut fields = parts.iter().filter_map(|part| part["properties"].as_object()).flatten();
     fields.any(|(name, field)| {

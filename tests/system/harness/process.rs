@@ -119,7 +119,7 @@ impl Setup {
     }
 
     /// Starts a process that has no ready line; gives it with the lines of its stdout as they come.
-    pub(crate) fn start_and_hear(&self) -> (Process, UnboundedReceiver<String>) {
+    pub(crate) fn start_and_read_lines(&self) -> (Process, UnboundedReceiver<String>) {
         let (process, stdout) = self.spawn();
         let (sender, lines) = unbounded_channel();
         std::thread::spawn(move || {

@@ -82,7 +82,7 @@ impl Project {
         Ok(Key { id: made.api_key.unwrap().id, raw: made.key, client })
     }
 
-    /// A new test key of every scope that may be sent from these networks only.
+    /// A new test key with all scopes that works from these networks only.
     pub(crate) async fn key_from(&self, networks: &[&str]) -> Key {
         let request = v1::CreateKeyRequest {
             project_id: self.id.clone(),

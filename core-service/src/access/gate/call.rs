@@ -45,7 +45,7 @@ pub struct Call {
 
 impl Call {
     /// Counts the call against the month's quota. This comes first, once the request is known to be well formed. Calls
-    /// by members do not count: whoever looks at the console takes nothing from the programs of the organization.
+    /// by members do not count: pages of the console do not use up the quota of the organization's keys.
     pub async fn charge(&self) -> Result<()> {
         if self.meta.malformed {
             return Err(ApiError::validation(&[]).into());

@@ -43,7 +43,7 @@ fn count(rows: &[RequestRow], is_error: bool) -> usize {
 }
 
 #[tokio::test]
-async fn a_request_has_its_line_and_its_end() {
+async fn an_entry_has_the_request_line_and_the_outcome() {
     let log = log();
     let line = RequestLine {
         method: Method::GET,
@@ -82,7 +82,7 @@ async fn a_request_has_its_line_and_its_end() {
 }
 
 #[tokio::test]
-async fn a_second_has_at_most_twenty_and_successes_go_first() {
+async fn a_second_keeps_at_most_twenty_and_drops_successes_first() {
     let log = log();
     let key = key("key_1");
     for number in 0..1_000 {
@@ -93,9 +93,9 @@ async fn a_second_has_at_most_twenty_and_successes_go_first() {
     assert_eq!((count(&rows, false), count(&rows, true)), (10, 10));
     let stands_for: u32 = rows.iter().map(|row| row.request.stands_for).sum();
     assert_eq!(stands_for, 1_000);
-    // Those that stay are not the first ones.
+    // The kept requests are not simply the first ones.
     assert!(rows.iter().any(|row| !row.request.is_error() && row.at > NOON + 100), "{rows:?}");
-    // When all are errors, some of them go, too.
+    // When every request is an error, some errors are dropped too.
     for number in 1_000..1_050 {
         note(&log, &key, number, Some(ErrorCode::RateLimited), NOON + 1_500);
     }
@@ -104,14 +104,14 @@ async fn a_second_has_at_most_twenty_and_successes_go_first() {
 }
 
 #[tokio::test]
-async fn each_second_environment_and_replica_has_its_part() {
+async fn the_limit_holds_for_each_second_environment_and_replica() {
     let log = log();
     let (test, live) = (key("key_1"), ApiKey { live: true, ..key("key_2") });
     for second in 0..3 {
         for number in 0..100 {
             note(&log, &test, number, None, NOON + second * 1_000 + 10);
         }
-        // One ends late.
+        // One request ends late: it counts for the second after its own.
         note(&log, &test, 100, None, NOON + (second - 1) * 1_000);
     }
     for number in 0..100 {
@@ -121,7 +121,7 @@ async fn each_second_environment_and_replica_has_its_part() {
     let span = RequestSpan { from: NOON - KEPT_MS, to: NOON + KEPT_MS };
     let live = page(&log.backend, "prj_1/live", span, None, 1_000, |_| true).await.unwrap();
     assert_eq!(live.rows.len(), 20);
-    // Ten replicas have two of each second.
+    // With ten replicas, each keeps two requests a second.
     log.limit.store(2, Ordering::Relaxed);
     for number in 0..50 {
         note(&log, &test, number, None, NOON + 10_000);
@@ -139,7 +139,7 @@ async fn only_ended_seconds_are_taken_and_nothing_stays_in_memory() {
     assert_eq!(taken.iter().map(|(_, row)| &*row.id).collect::<Vec<_>>(), ["req_1"]);
     assert_eq!(log.take_ended(|_| true).len(), 1);
     assert!(log.waiting.lock().samples.is_empty());
-    // The console counts apart.
+    // Requests of members in the console are not logged.
     note(&log, &key(&format!("{CONSOLE}prj_1")), 3, None, NOON);
     assert!(log.take_ended(|_| true).is_empty());
 }

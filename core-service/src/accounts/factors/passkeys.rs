@@ -1,8 +1,8 @@
-//! Passkeys: verifies what browsers send, by W3C Web Authentication Level 3, without attestation.
+//! Passkeys: verifies the responses of browsers by W3C Web Authentication Level 3, without attestation.
 //!
-//! `ring` verifies the signatures. Authenticators write a public key in the one canonical form of CTAP2, so comparing
-//! its fixed bytes takes the place of a reader of CBOR. The libraries for this need OpenSSL, or bring an RSA with a
-//! known weakness.
+//! `ring` verifies the signatures. Authenticators write a public key in the canonical CBOR of CTAP2, so comparing its
+//! fixed bytes is enough and no CBOR parser is needed. The existing libraries need OpenSSL, or depend on an RSA
+//! implementation with a known weakness.
 
 use base64::{Engine as _, prelude::BASE64_URL_SAFE_NO_PAD};
 use ring::signature::{
@@ -12,24 +12,24 @@ use serde::Deserialize;
 use sha2::{Digest as _, Sha256};
 use url::{Host, Url};
 
-/// Bytes of the id of a credential.
+/// Maximum length of a credential id, in bytes.
 const MAX_CREDENTIAL_ID: usize = 1_023;
-/// Bytes of the authenticator's data before the credential: the hash of the host, flags, and a count.
+/// Length of the authenticator data before the credential: the hash of the host, flags, and the signature count.
 const HEAD: usize = 37;
-/// Bytes of the model of an authenticator, which stand before the length of the credential's id.
+/// Length of the AAGUID, the model of an authenticator, which comes before the length of the credential id.
 const MODEL: usize = 16;
-/// Flags of the authenticator's data.
+/// Flags of the authenticator data.
 const USER_PRESENT: u8 = 0x01;
 const HAS_CREDENTIAL: u8 = 0x40;
 /// The public exponent of every RSA key.
 const EXPONENT: [u8; 3] = [1, 0, 1];
 
-/// Numbers of algorithms in the registry of COSE.
+/// Algorithm numbers of the COSE registry.
 const ES256: i32 = -7;
 const EDDSA: i32 = -8;
 const RS256: i32 = -257;
 
-/// The site that passkeys are for.
+/// The relying party: the site for which passkeys are created.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PasskeySite {
     pub host: String,
@@ -37,8 +37,7 @@ pub struct PasskeySite {
 }
 
 impl PasskeySite {
-    /// The site of a public URL; none where browsers allow no passkeys: without https, and at an address without a
-    /// name.
+    /// The relying party of a public URL. None where browsers allow no passkeys: without https, or at an IP address.
     pub fn new(public_url: &str) -> Option<Self> {
         let url = Url::parse(public_url).ok()?;
         let Host::Domain(host) = url.host()? else { return None };
@@ -71,7 +70,7 @@ struct ClientData {
     cross_origin: bool,
 }
 
-/// What a browser signed on behalf of its user.
+/// An assertion: the data that an authenticator signed, and the signature.
 #[derive(Clone, Copy, Debug)]
 pub struct Assertion<'a> {
     pub client_data: &'a [u8],
@@ -85,7 +84,7 @@ fn is_client_data(site: &PasskeySite, challenge: &str, kind: &str, client_data: 
     data.r#type == kind && is_challenge && data.origin == site.origin && !data.cross_origin
 }
 
-/// Returns flags and count, if the data is for the site and a person was present.
+/// Returns flags and signature count if the data is for the site and a person was present.
 fn read_head(site: &PasskeySite, data: &[u8]) -> Option<(u8, u32)> {
     let (head, _) = data.split_at_checked(HEAD)?;
     let (host, rest) = head.split_at(32);
@@ -94,7 +93,7 @@ fn read_head(site: &PasskeySite, data: &[u8]) -> Option<(u8, u32)> {
     is_here.then(|| (rest[0], u32::from_be_bytes(count)))
 }
 
-/// Takes a fixed text from the front of the bytes.
+/// Strips fixed bytes from the front.
 fn skip<'a>(bytes: &'a [u8], expected: &[u8]) -> Option<&'a [u8]> {
     bytes.strip_prefix(expected)
 }
@@ -124,7 +123,7 @@ fn read_key(cose: &[u8]) -> Option<PublicKey> {
     ec().or_else(ed).or_else(rsa)
 }
 
-/// Reads the credential that an authenticator created for a challenge; none if anything about it does not fit.
+/// Reads the credential that an authenticator created for a challenge; none if any check fails.
 pub fn read_credential(site: &PasskeySite, challenge: &str, client_data: &[u8], data: &[u8]) -> Option<Credential> {
     if !is_client_data(site, challenge, "webauthn.create", client_data) {
         return None;
@@ -143,7 +142,7 @@ pub fn read_credential(site: &PasskeySite, challenge: &str, client_data: &[u8], 
     Some(Credential { id: id.to_vec(), key: read_key(key)?, count })
 }
 
-/// Verifies that a key signed a challenge for the site. Returns the authenticator's count.
+/// Verifies that a key signed a challenge for the site. Returns the authenticator's signature count.
 pub fn verify(site: &PasskeySite, challenge: &str, key: &PublicKey, assertion: Assertion<'_>) -> Option<u32> {
     if !is_client_data(site, challenge, "webauthn.get", assertion.client_data) {
         return None;

@@ -1,4 +1,4 @@
-//! A second factor from its registration to the sign-in, on two cores.
+//! The life of a second factor, from registration to sign-in, on two cores.
 
 use std::sync::Arc;
 
@@ -69,7 +69,7 @@ fn error_code<T>(outcome: Result<T>) -> Option<ErrorCode> {
     outcome.err().map(|error| error.api.code)
 }
 
-/// Adds an authenticator app; gives its secret and the recovery codes.
+/// Adds an authenticator app. Returns its secret and the recovery codes.
 async fn with_totp(core: &Core, person: &Person) -> (Vec<u8>, Vec<String>) {
     begin_totp(core, person, &v1::BeginTotpRequest {}).await.unwrap();
     let (_, row) = rows::factors(&core.shared.backend, &person.user.id, Consistency::Quorum).await.unwrap();
@@ -86,7 +86,7 @@ async fn with_totp(core: &Core, person: &Person) -> (Vec<u8>, Vec<String>) {
 }
 
 #[tokio::test]
-async fn a_code_is_asked_for_after_the_password_and_works_once() {
+async fn a_code_is_needed_after_the_password_and_works_once() {
     let (clock, [one, other]) = two().await;
     let (person, _) = signed_up(&one).await;
     let (secret, codes) = with_totp(&one, &person).await;
@@ -95,7 +95,7 @@ async fn a_code_is_asked_for_after_the_password_and_works_once() {
     let read = v1::GetFactorChallengeRequest { challenge: answer.challenge.clone() };
     let found = get_factor_challenge(&one, None, &read).await.unwrap();
     assert!(found.totp && found.recovery_codes && found.passkeys.is_empty());
-    // The code that took the app into use was used.
+    // The code that registered the app is used up.
     let now_ms = other.shared.clock.now_ms();
     let used = finish(&one, &answer.challenge, code_proof(&secret, now_ms)).await;
     assert_eq!(error_code(used), Some(ErrorCode::SignInFailed));
@@ -109,13 +109,13 @@ async fn a_code_is_asked_for_after_the_password_and_works_once() {
     let next = try_sign_in(&one).await.challenge;
     let replayed = finish(&other, &next, code_proof(&secret, now_ms)).await;
     assert_eq!(error_code(replayed), Some(ErrorCode::SignInFailed));
-    // A recovery code does, once, however it is written.
+    // A recovery code works once, in any spelling.
     let written = codes[0].to_uppercase().replace('-', " ");
     finish(&other, &next, recovery_proof(&written)).await.unwrap();
     let next = try_sign_in(&one).await.challenge;
     assert_eq!(error_code(finish(&one, &next, recovery_proof(&codes[0])).await), Some(ErrorCode::SignInFailed));
     finish(&one, &next, recovery_proof(&codes[1])).await.unwrap();
-    // A challenge is over after ten minutes, and one for something else never works here.
+    // A challenge expires after ten minutes, and one with another purpose never works here.
     let late = try_sign_in(&one).await.challenge;
     clock.advance(CHALLENGE_MS);
     assert_eq!(error_code(finish(&one, &late, recovery_proof(&codes[2])).await), Some(ErrorCode::SignInFailed));
@@ -146,7 +146,7 @@ async fn ten_wrong_codes_end_the_tries_and_a_passkey_still_works() {
     for _ in 0..11 {
         codes.push(error_code(finish(&one, &challenge, recovery_proof("wrong")).await));
     }
-    // A wrong code of the registration counted too.
+    // The wrong code at the registration counts too.
     assert!(codes[..9].iter().all(|code| *code == Some(ErrorCode::SignInFailed)), "{codes:?}");
     assert_eq!(codes[10], Some(ErrorCode::RateLimited));
     let proof = |(client_data, data, signature): (Vec<u8>, Vec<u8>, Vec<u8>)| {
@@ -161,7 +161,7 @@ async fn ten_wrong_codes_end_the_tries_and_a_passkey_still_works() {
     let foreign = proof(own.sign("another challenge"));
     assert_eq!(error_code(finish(&other, &challenge, foreign).await), Some(ErrorCode::SignInFailed));
     finish(&other, &challenge, proof(own.sign(&challenge))).await.unwrap();
-    // A copy of the authenticator counts from where it was copied.
+    // A copied authenticator continues from the count at the time of the copy.
     own.count = 0;
     let next = try_sign_in(&one).await.challenge;
     assert_eq!(error_code(finish(&one, &next, proof(own.sign(&next))).await), Some(ErrorCode::SignInFailed));
@@ -191,7 +191,7 @@ async fn a_new_password_by_a_link_asks_for_the_factor_and_an_operator_removes_it
     let lost = v1::RemoveSecondFactorsRequest { email: EMAIL.to_owned() };
     let user = remove_second_factors(&one, &operator, &lost).await.unwrap().user.unwrap();
     assert!(!user.second_factor && try_sign_in(&other).await.session.is_some());
-    // Without one, the organization is closed.
+    // A member without a second factor cannot open the organization.
     let closed = require_second_factor(&other, &person, &require(false)).await;
     assert_eq!(error_code(closed), Some(ErrorCode::SecondFactorRequired));
 }

@@ -6,7 +6,7 @@ use subtle::ConstantTimeEq as _;
 /// Bytes of a secret, as RFC 4226 recommends.
 pub const SECRET: usize = 20;
 const STEP_MS: i64 = 30_000;
-/// Steps before and after the present one whose codes count too, for clocks that differ.
+/// Number of steps before and after the current one whose codes are accepted, because clocks differ.
 const TOLERANCE: i64 = 1;
 const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 
@@ -20,7 +20,7 @@ pub(super) fn code(secret: &[u8], step: i64) -> String {
     format!("{:06}", (number & 0x7fff_ffff) % 1_000_000)
 }
 
-/// Finds the step to which a code belongs, later than the step of the last code that was used.
+/// Finds the step of a code, if it is later than the step of the last used code.
 pub fn matching_step(secret: &[u8], given: &str, now_ms: i64, last_step: i64) -> Option<i64> {
     let given: String = given.chars().filter(|letter| !letter.is_whitespace()).collect();
     let now = now_ms.div_euclid(STEP_MS);
@@ -28,7 +28,7 @@ pub fn matching_step(secret: &[u8], given: &str, now_ms: i64, last_step: i64) ->
     (now - TOLERANCE..=now + TOLERANCE).filter(|step| *step > last_step).find(is_it)
 }
 
-/// The text of a secret, which people may type into an app.
+/// The secret in Base32, as people type it into an app.
 pub fn base32(secret: &[u8]) -> String {
     let mut text = String::new();
     for chunk in secret.chunks(5) {
@@ -45,7 +45,7 @@ pub fn base32(secret: &[u8]) -> String {
 mod tests {
     use super::*;
 
-    /// The secret of the tests in RFC 6238.
+    /// The secret of the test vectors in RFC 6238.
     const SECRET: &[u8] = b"12345678901234567890";
 
     #[test]
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_code_counts_for_half_a_minute_around_and_once() {
+    fn a_code_works_once_and_up_to_half_a_minute_early_or_late() {
         let now_ms = 1_111_111_111_000;
         let step = now_ms / STEP_MS;
         for (at, is_right) in [(-2, false), (-1, true), (0, true), (1, true), (2, false)] {

@@ -90,7 +90,7 @@ impl Letter {
         Self { to: to.to_owned(), subject: "Your account is ready", text }
     }
 
-    /// Builds a mail about something that was done with the account.
+    /// Builds a mail about a change to the account.
     pub fn notice(to: &str, subject: &'static str, text: String) -> Self {
         Self { to: to.to_owned(), subject, text }
     }

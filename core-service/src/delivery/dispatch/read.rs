@@ -55,7 +55,7 @@ impl MarkProgress {
     }
 }
 
-/// The delivery as its row says, if somebody asked for its next attempt before its time.
+/// The delivery as stored, if somebody requested its next attempt early.
 fn hastened(delivery: Delivery, row: &QueuedAttempt) -> Delivery {
     let is_hastened = !delivery.is_over() && row.hastened == delivery.attempt_count() + 1;
     if is_hastened { Delivery { next_attempt_at: Some(row.due_at), ..delivery } } else { delivery }

@@ -1,4 +1,4 @@
-//! Registers a passkey. The first second factor brings recovery codes.
+//! Registers a passkey. With the first second factor come recovery codes.
 
 use thesis_proto::v1;
 

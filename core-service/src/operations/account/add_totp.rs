@@ -1,4 +1,4 @@
-//! Takes an authenticator app into use, by a code that it shows. The first second factor brings recovery codes.
+//! Registers an authenticator app by a code that it shows. With the first second factor come recovery codes.
 
 use thesis_proto::v1;
 
@@ -17,7 +17,7 @@ use crate::{
     tables::account::Factors,
 };
 
-/// A secret is taken into use within this time, in milliseconds.
+/// The app must be registered within this time after its secret was created, in milliseconds.
 const NEW_MS: i64 = HOUR_MS;
 
 pub async fn add_totp(core: &Core, person: &Person, message: &v1::AddTotpRequest) -> Result<v1::AddTotpResponse> {

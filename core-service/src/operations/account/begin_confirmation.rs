@@ -1,4 +1,4 @@
-//! Begins a challenge by which a person proves a second factor again.
+//! Creates a challenge to which a person proves a second factor again.
 
 use thesis_proto::v1;
 

@@ -14,7 +14,7 @@ use crate::{
     tables::account as rows,
 };
 
-/// The site of passkeys, if browsers allow them there.
+/// The relying party of passkeys; an error where browsers allow no passkeys.
 pub(super) fn site(core: &Core) -> Result<&PasskeySite> {
     let rule = "needs a service with an https address; use an authenticator app";
     core.accounts.passkey_site.as_ref().ok_or_else(|| invalid("passkey", rule))

@@ -1,4 +1,4 @@
-//! Creates the secret of an authenticator app. It counts once a code of the app was typed.
+//! Creates the secret of an authenticator app. The app is no factor until the user types a code of it (`AddTotp`).
 
 use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use thesis_proto::v1;
@@ -14,7 +14,7 @@ use crate::{
     tables::account::{Factors, Totp},
 };
 
-/// The name of the service in apps, as a part of a URI.
+/// The name of the service in authenticator apps, encoded for a URI.
 const ISSUER: &str = "Trade%20Thesis";
 
 pub async fn begin_totp(core: &Core, person: &Person, _: &v1::BeginTotpRequest) -> Result<v1::BeginTotpResponse> {

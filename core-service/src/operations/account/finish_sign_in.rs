@@ -1,4 +1,4 @@
-//! Starts the session of a user with a second factor. The challenge says that the password was right before.
+//! Starts the session of a user with a second factor. The challenge proves that the password was right.
 
 use thesis_proto::{error::ErrorCode, v1};
 
@@ -32,7 +32,7 @@ pub async fn finish_sign_in(
         return Err(Error::new(ErrorCode::SignInFailed, text));
     };
     if !user.second_factor {
-        // A core may have crashed after it wrote the row of the factors.
+        // Repeats the copy in the control log: a core may have crashed after it wrote the row of the factors.
         factors::publish(shared, &user.id, &actor, true).await?;
     }
     let (_, known, _) = rows::sign_in_rows(&shared.backend, &user.id).await?;

@@ -17,7 +17,7 @@ pub async fn forget_device(
 ) -> Result<v1::ForgetDeviceResponse> {
     let (shared, user_id) = (&core.shared, &person.user.id);
     let mut consistency = Consistency::Quorum;
-    // A concurrent sign-in writes the row too, so this reads until the write holds.
+    // A concurrent sign-in writes the row too, so this repeats until its conditional write succeeds.
     while let Some((before, mut known)) = rows::sessions(&shared.backend, user_id, consistency).await?.known {
         let count = known.origins.len();
         known.origins.retain(|one| !(one.is_device && one.hash == message.id));

@@ -1,4 +1,4 @@
-//! Reads which second factors prove a challenge, without using it.
+//! Returns the second factors that a challenge accepts, without using it up.
 
 use thesis_proto::v1;
 

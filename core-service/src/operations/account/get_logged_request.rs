@@ -1,4 +1,4 @@
-//! Reads a request of a project's keys from the log of requests.
+//! Reads a request of a project's keys from the request log.
 
 use thesis_proto::v1;
 

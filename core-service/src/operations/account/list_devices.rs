@@ -1,4 +1,4 @@
-//! Lists the devices in which a person has signed in.
+//! Lists the devices on which a person has signed in.
 
 use thesis_proto::{time::from_millis, v1};
 

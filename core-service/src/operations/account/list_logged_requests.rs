@@ -1,4 +1,4 @@
-//! Lists the requests of a project's keys in an environment, newest first, from 72 hours back. Fails with
+//! Lists the requests of a project's keys in an environment over the last 72 hours, newest first. Fails with
 //! `INVALID_CURSOR`.
 
 use thesis_proto::{
@@ -77,15 +77,15 @@ fn is_wanted(message: &v1::ListLoggedRequestsRequest, row: &RequestRow) -> bool 
     let is_of_path = |part: &String| request.path.contains(part.as_str()) || request.route.contains(part.as_str());
     is(&message.method, &request.method)
         && message.path.as_ref().is_none_or(is_of_path)
-        && message.min_status.is_none_or(|least| request.status >= least)
-        && message.max_status.is_none_or(|most| request.status <= most)
+        && message.min_status.is_none_or(|min| request.status >= min)
+        && message.max_status.is_none_or(|max| request.status <= max)
         && is(&message.code, request.code.as_deref().unwrap_or_default())
         && is(&message.key_id, &request.key)
         && is(&message.request_id, id)
-        && message.min_duration_ms.is_none_or(|least| request.duration_ms >= least)
+        && message.min_duration_ms.is_none_or(|min| request.duration_ms >= min)
 }
 
-/// The name of the list for its cursors: it has every field of a request, except those of the page.
+/// The name of the list for its cursors. It contains every field of a request, except those of the page.
 fn name_of(scope: &str, message: &v1::ListLoggedRequestsRequest) -> [u8; 32] {
     let filters = v1::ListLoggedRequestsRequest { limit: None, cursor: None, ..message.clone() };
     let filters = hex::encode(prost::Message::encode_to_vec(&filters));

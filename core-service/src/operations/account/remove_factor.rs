@@ -1,4 +1,4 @@
-//! Removes a second factor. Without any left, the recovery codes go too.
+//! Removes a second factor. With the last one, the recovery codes are removed too.
 
 use thesis_proto::v1;
 

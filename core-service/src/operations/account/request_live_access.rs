@@ -12,7 +12,7 @@ use crate::{
     service::Core,
 };
 
-/// Characters of the note.
+/// Maximum number of characters of the note.
 const MAX_NOTE: usize = 1_000;
 
 pub async fn request_live_access(

@@ -1,5 +1,5 @@
-//! Demands a second factor of all members of an organization, or no longer. Owners only, and to demand it an owner
-//! needs one: otherwise nobody could take it back.
+//! Sets whether members of an organization need a second factor. Only owners may, and to require it an owner needs one:
+//! otherwise nobody could undo it.
 
 use thesis_proto::v1;
 

@@ -99,7 +99,7 @@ pub async fn reset_password(
     // The stranger's sessions have ended by now. If this step fails, the next sign-in or another link repeats it.
     let user = confirm_by_link(core, &user, address, ends_memberships).await?;
     notices::post(&core.accounts, shared, &user, Notice::PasswordSet, address).await;
-    // Who reads the mail of a user has one factor.
+    // Access to the user's mail is one factor; the second one must be proven too.
     let (_, factors) = rows::factors(&shared.backend, &user.id, Consistency::Quorum).await?;
     if factors.are_required() {
         let challenge = new_challenge(shared, &user.id, &ChallengePurpose::SignIn(generation));

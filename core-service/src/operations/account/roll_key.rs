@@ -24,7 +24,7 @@ use crate::{
     service::Core,
 };
 
-/// Longest overlap of the two keys, in milliseconds.
+/// Maximum overlap of the two keys, in milliseconds.
 const MAX_OVERLAP_MS: i64 = 31 * DAY_MS;
 
 /// Returns the key that is rolled, unless it has ended.
@@ -38,7 +38,7 @@ fn rolled<'a>(state: &'a ControlState, person: &Person, id: &str) -> Result<&'a 
     Ok(&**key)
 }
 
-/// Rolls a key. A live one is a sensitive change. The seed names the form, as in `create_key`.
+/// Rolls a key, which is a sensitive change for a live one. The seed names the form, as in `create_key`.
 pub async fn roll_key(
     core: &Core,
     person: &Person,
@@ -55,7 +55,7 @@ pub async fn roll_key(
     let (end, networks) = (end.unwrap_or_default().max(now_ms), networks.unwrap_or_default());
     shared.control.refresh().await?;
     let live = rights::key(&shared.control.state(), &person.actor, &message.id, Role::Developer)?.live;
-    // After the rights: whether a key of others is live, or is there, is not to be seen.
+    // Only after the rights are checked: nobody may learn whether a key of others is live, or exists.
     if live {
         demand_confirmation(person)?;
     }
@@ -161,7 +161,7 @@ mod tests {
         assert_eq!(new.allowed_addresses, ["192.0.2.1/32"]);
         let replaced = first.replaced.unwrap();
         assert_eq!(replaced.expires_at.as_ref().map(to_millis), Some(end));
-        // Another roll of the old key does not lengthen its life.
+        // A second roll of the old key does not extend its overlap.
         let again = roll_key(&core, &person, &request(end + DAY_MS), None).await.unwrap();
         assert_eq!(again.replaced.unwrap().expires_at.as_ref().map(to_millis), Some(end));
         let live = ApiKey { id: "key_live".to_owned(), live: true, hash: vec![2], ..old.clone() };

@@ -84,7 +84,7 @@ async fn try_to_sign_in(core: &Core, address: Option<&str>, message: &v1::SignIn
         return Ok(v1::SignInResponse { session: None, challenge });
     }
     if user.second_factor {
-        // A core may have crashed after it wrote the row of the factors.
+        // Repeats the copy in the control log: a core may have crashed after it wrote the row of the factors.
         factors::publish(shared, &user.id, &sessions::actor(&user, address), false).await?;
     }
     let session = sessions::begin(shared, &user, from, message.user_agent.as_deref(), generation).await?;

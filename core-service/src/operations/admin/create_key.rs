@@ -65,13 +65,13 @@ pub(in crate::operations) fn networks(texts: &[String]) -> std::result::Result<V
     Ok(networks)
 }
 
-/// The error for a form that has created a key, which it may not show again.
+/// The error for a form that has already created a key, and may not show it again.
 fn form_used() -> Error {
     let message = "this form has created a key before; open it anew for another key";
     Error::new(ErrorCode::IdempotencyKeyReused, message)
 }
 
-/// Finds the key that a form has created; none if it has created none yet.
+/// Finds the key that the same form has created; none if it has created none yet.
 pub(in crate::operations) fn created_before(state: &ControlState, id: &str, now_ms: i64) -> Result<Option<ApiKey>> {
     match state.key(id) {
         Some(key) if key.revoked_at.is_some() || now_ms - key.created_at > GIVEN_AGAIN_MS => Err(form_used()),
@@ -79,7 +79,7 @@ pub(in crate::operations) fn created_before(state: &ControlState, id: &str, now_
     }
 }
 
-/// Refuses another key of a project that has the most that people may create.
+/// Fails if the project has as many keys as people may create.
 pub(in crate::operations) fn demand_room(state: &ControlState, actor: &Actor, project_id: &str) -> Result<()> {
     let used = state.keys().filter(|other| other.project_id == project_id && other.revoked_at.is_none()).count();
     if actor.is_member && used >= MAX_KEYS {

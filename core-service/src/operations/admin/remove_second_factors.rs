@@ -1,5 +1,5 @@
-//! Removes the second factors of a user who has lost them. The operator has made sure who asks. Repeating it changes
-//! nothing.
+//! Removes the second factors of a user who has lost them. The operator has verified the user's identity. Repeating it
+//! changes nothing.
 
 use thesis_proto::v1;
 

@@ -54,13 +54,13 @@ pub async fn set_administrator(
                 people.invitations().filter(|row| row.organization_id.is_none() && row.creator == after.id);
             changes.extend(invitations.map(|row| ControlChange::InvitationGone(row.id.clone())));
         }
-        let made = (administrator && !before.administrator).then(|| after.clone());
-        Ok((changes, (v1::SetAdministratorResponse { user: Some(convert::account::user(&after)) }, made)))
+        let new_administrator = (administrator && !before.administrator).then(|| after.clone());
+        Ok((changes, (v1::SetAdministratorResponse { user: Some(convert::account::user(&after)) }, new_administrator)))
     };
     let action = if administrator { "user.administrator_made" } else { "user.administrator_unmade" };
-    let (response, made) = core.shared.control.change(actor.does(action), set).await?;
-    if let Some(user) = made {
-        notices::post(&core.accounts, &core.shared, &user, Notice::AdministratorMade, actor.address.as_deref()).await;
+    let (response, new_administrator) = core.shared.control.change(actor.does(action), set).await?;
+    if let Some(user) = new_administrator {
+        notices::post(&core.accounts, &core.shared, &user, Notice::BecameAdministrator, actor.address.as_deref()).await;
     }
     Ok(response)
 }

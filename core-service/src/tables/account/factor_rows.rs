@@ -18,7 +18,7 @@ pub struct Totp {
     pub secret: Bytes,
     #[prost(int64, tag = "2")]
     pub created_at: i64,
-    /// The step of the last code that was used: each code works once.
+    /// The time step of the last used code: each code works once.
     #[prost(int64, tag = "3")]
     pub last_step: i64,
 }
@@ -48,7 +48,7 @@ pub struct Passkey {
     pub used_at: Option<i64>,
 }
 
-/// A challenge that was used. It stays here until it would have expired.
+/// A used challenge. It stays here until it expires.
 #[derive(Clone, PartialEq, Eq, Message)]
 pub struct UsedChallenge {
     #[prost(string, tag = "1")]
@@ -62,7 +62,7 @@ pub struct UsedChallenge {
 pub struct Factors {
     #[prost(message, optional, tag = "1")]
     pub totp: Option<Totp>,
-    /// An authenticator app that was not taken into use yet.
+    /// An authenticator app that is not registered yet.
     #[prost(message, optional, tag = "2")]
     pub new_totp: Option<Totp>,
     #[prost(message, repeated, tag = "3")]
@@ -91,8 +91,8 @@ pub async fn factors(
     Ok(found.map_or_else(Default::default, |(version, factors)| (Some(version), factors)))
 }
 
-/// Replaces a user's second factors if their row still has this version, or is new. Returns whether it was written. The
-/// row is never deleted, so no version occurs twice.
+/// Replaces a user's second factors if their row still has this version, or is new. Returns true if the row was
+/// written. The row is never deleted, so no version occurs twice.
 pub async fn set_factors(
     backend: &SharedBackend,
     user: &str,

@@ -28,7 +28,7 @@ const MAX_TOTALS_AGE_MS: i64 = 10_000;
 /// Number of slots of the last hour and day. The present one is the last of them.
 const HOUR_SLOTS: i64 = HOUR_MS / BUCKET_MS;
 const DAY_SLOTS: i64 = DAY_MS / BUCKET_MS;
-/// Number of hours whose counts are apart.
+/// Number of hours that are counted separately.
 const HOURS: usize = 24;
 /// Maximum number of partitions whose counts are read at the same time.
 const PARALLEL_READS: usize = 32;

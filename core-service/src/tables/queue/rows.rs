@@ -1,4 +1,4 @@
-//! The rows of queues and their marks, as changes and as read.
+//! The rows of queues and their marks: writes them as changes, and reads them.
 
 use bytes::Bytes;
 
@@ -10,8 +10,8 @@ use crate::{
     tables::delivery_rows::{RETENTION_SECONDS, queue_key, queue_version},
 };
 
-/// The change that queues an attempt of a delivery. The row is removed when its attempt is reported. It expires so that
-/// the file that has it can.
+/// The change that queues an attempt of a delivery. The row is removed when its attempt is reported. It also expires,
+/// so that the store can drop its file as a whole.
 pub(super) fn put(delivery: &Delivery, due_at: i64, body: Bytes) -> Change {
     let key = queue_key(&delivery.webhook_id, due_at, &delivery.id);
     let (table, version) = (&schema::DELIVERY, queue_version(due_at));

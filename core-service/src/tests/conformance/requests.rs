@@ -1,4 +1,4 @@
-//! The log of requests and the responses to failed attempts, whose tables have bounds, an order and an expiry.
+//! The tables of the request log and of the responses to failed attempts: ranges, order and expiry.
 
 use super::{SharedBackend, fresh};
 use crate::{
@@ -15,7 +15,7 @@ use crate::{
 
 pub(crate) async fn requests_are_paged_newest_first(backend: &SharedBackend) {
     let scope = fresh("prj");
-    // More than one scan of the newest hour, and others of earlier ones.
+    // The newest hour takes more than one scan, and earlier hours are scanned too.
     let ages = (1..=230).chain((1..30).map(|number| number * 2 * HOUR_MS));
     let rows: Vec<RequestRow> = ages
         .map(|age| {

@@ -48,7 +48,7 @@ struct LinkPage {
     created: CreatedLink,
 }
 
-/// A link, on its way to the page that shows it.
+/// A new link, which the form passes to the page that shows it.
 #[derive(Serialize, Deserialize)]
 struct CreatedLink {
     title: String,

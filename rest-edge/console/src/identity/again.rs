@@ -1,4 +1,4 @@
-//! Shows a form that the browser kept while its user signed in or confirmed. Its button sends it.
+//! Shows a form that the browser kept while the user signed in or confirmed, with a button that sends it.
 
 use askama::Template;
 use http::StatusCode;
@@ -13,9 +13,9 @@ use crate::{
     visit::SignedIn,
 };
 
-/// Characters of a value on the page.
+/// Maximum number of characters of a shown value.
 const MAX_SHOWN: usize = 200;
-/// Fields that people did not type.
+/// Hidden fields, which nobody typed.
 const HIDDEN: [&str; 3] = ["once", "revision", "username"];
 
 /// A field that the page shows.

@@ -23,7 +23,7 @@ pub(super) struct ProofForm {
     signature: String,
 }
 
-/// The bytes of a text in hex; none if it is no such text. Core refuses an empty field.
+/// The bytes of a text in hex; empty if it is no hex. Core refuses an empty field.
 pub(super) fn bytes(text: &str) -> Bytes {
     hex::decode(text).unwrap_or_default().into()
 }
@@ -47,12 +47,12 @@ pub(super) struct FactorChoice {
     pub(super) totp: bool,
     pub(super) recovery_codes: bool,
     pub(super) host: String,
-    /// The ids of passkeys in hex, with commas.
+    /// The ids of passkeys in hex, separated by commas.
     pub(super) passkeys: String,
 }
 
 impl FactorChoice {
-    /// Reads what a challenge takes. An empty challenge takes nothing.
+    /// Reads which factors a challenge accepts. An empty challenge accepts none.
     pub(super) async fn find(visit: &Visit, challenge: String) -> Result<Self, Status> {
         if challenge.is_empty() {
             return Ok(Self::default());

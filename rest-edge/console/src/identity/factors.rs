@@ -77,7 +77,7 @@ struct TotpPage {
 
 /// Draws a QR code: its side in dots, and the dark dots as a path of SVG.
 fn draw(text: &str) -> (i32, String) {
-    /// Light dots around the code.
+    /// Width of the light margin around the code, in dots.
     const MARGIN: i32 = 4;
     let Ok(code) = QrCode::encode_text(text, QrCodeEcc::Medium) else { return (0, String::new()) };
     let places = (0..code.size()).flat_map(|y| (0..code.size()).map(move |x| (x, y)));
@@ -119,7 +119,7 @@ pub(super) async fn add_totp(signed_in: SignedIn, Posted(form): Posted<CodeForm>
     }
 }
 
-/// Recovery codes, with spaces between them.
+/// Recovery codes, separated by spaces.
 #[derive(Serialize, Deserialize)]
 struct RecoveryCodes {
     codes: String,
@@ -164,7 +164,7 @@ struct PasskeyPage {
     host: String,
     /// The user's handle in hex.
     handle: String,
-    /// The ids of the user's passkeys in hex, with commas.
+    /// The ids of the user's passkeys in hex, separated by commas.
     known: String,
 }
 

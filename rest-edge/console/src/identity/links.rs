@@ -50,7 +50,7 @@ enum LinkStep {
     Accept,
     /// The e-mail has a user, who must sign in first.
     SignIn,
-    /// Somebody else is signed in than the invited person.
+    /// The page for a visitor who is signed in as somebody other than the invited person.
     SignOut,
 }
 
@@ -111,7 +111,7 @@ impl OpenedLink {
         }
     }
 
-    /// True if the link names another e-mail than that of the user who is signed in.
+    /// True if the link is for another e-mail than that of the signed-in user.
     fn is_for_another(&self, signed_in: &SignedIn) -> bool {
         let named = self.link.email.as_deref();
         named.is_some_and(|email| email.trim().to_lowercase() != signed_in.email().trim().to_lowercase())

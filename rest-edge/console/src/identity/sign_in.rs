@@ -78,7 +78,7 @@ struct SignInChallenge {
     next: String,
 }
 
-/// Starts the session, or leads to the page that asks for a second factor.
+/// Starts the session, or redirects to the page that asks for a second factor.
 pub(super) fn start_or_challenge(
     visit: &Visit,
     session: Option<&v1::NewSession>,

@@ -20,9 +20,9 @@ use crate::{
 };
 
 const ENTRIES: i32 = 50;
-/// Entries that an export reads at once.
+/// Entries per request of an export.
 const EXPORT_PAGE: i32 = 100;
-/// Pages of an export.
+/// Maximum number of requests of an export.
 const EXPORT_PAGES: usize = 100;
 
 /// An entry of the audit log as a row.
@@ -141,7 +141,7 @@ pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, query: Pag
     render(StatusCode::OK, &page)
 }
 
-/// A field of the file, in quotation marks. A spreadsheet must not take a text of a person for a formula.
+/// A field of the file, in quotation marks. A spreadsheet must not read a person's text as a formula.
 fn csv_field(text: &str) -> String {
     let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
     format!("\"{guard}{}\"", text.replace('"', "\"\""))

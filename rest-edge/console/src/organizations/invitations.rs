@@ -39,7 +39,7 @@ struct InvitedPage {
     link: String,
 }
 
-/// The link of an invitation, on its way to the page that shows it.
+/// The link of an invitation, which the form passes to the page that shows it.
 #[derive(Serialize, Deserialize)]
 struct CreatedInvitation {
     email: String,

@@ -45,7 +45,7 @@ pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, query: Pag
     let access = OrganizationAccess::of(&signed_in, &id)?;
     let message = v1::AccountServiceListProjectsRequest { organization_id: id };
     let projects = signed_in.core().accounts.list_projects(signed_in.request(message)).await?.into_inner().data;
-    // The frame shows them too. Nothing has set them before.
+    // The frame shows them too. This is the first value, so it is kept.
     let _ = signed_in.projects.set(projects.clone());
     let (archived, projects): (Vec<_>, Vec<_>) = projects.into_iter().partition(|project| project.archived);
     let page = OverviewPage {

@@ -1,4 +1,4 @@
-//! The settings of an organization: its name, what is known of it, and whether members need a second factor.
+//! The settings of an organization: its name, its details, and whether members need a second factor.
 
 use askama::Template;
 use axum::extract::Path;
@@ -74,7 +74,7 @@ pub(super) struct FactorForm {
     required: String,
 }
 
-/// Demands a second factor of all members, or no longer.
+/// Sets whether members need a second factor.
 pub(super) async fn require_factor(
     signed_in: SignedIn,
     Path(id): Path<String>,

@@ -165,11 +165,11 @@ struct CreatedKeyPage {
     environment: &'static str,
     key: String,
     public_url: String,
-    /// The end of the key that it replaces.
+    /// The time at which the replaced key ends.
     replaced_until: Option<String>,
 }
 
-/// A new key, on its way to the page that shows it.
+/// A new key, which the form passes to the page that shows it.
 #[derive(Serialize, Deserialize)]
 struct CreatedKey {
     name: String,
@@ -219,7 +219,7 @@ pub(super) async fn create(signed_in: SignedIn, Path(id): Path<String>, Posted(t
     show_created(&signed_in, created.api_key.unwrap_or_default(), created.key, None)
 }
 
-/// The times after which a rolled key ends, in hours.
+/// The choices for the overlap of a rolled key: hours and name.
 const OVERLAPS: [(&str, &str); 5] = [
     ("0", "At once"),
     ("1", "After an hour"),
@@ -281,8 +281,8 @@ pub(super) async fn roll(
     Posted(typed): Posted<RollForm>,
 ) -> Page {
     let hours = typed.overlap.parse::<i64>().ok().filter(|hours| (0..=720).contains(hours)).unwrap_or_default();
-    // A form that is sent again names the same hour, so that it brings the same key. Core ends a key now that should
-    // have ended before.
+    // Whole hours, so that a form that is sent again has the same end and gets the same key. If the end is in the
+    // past, core ends the old key at once.
     let hour = signed_in.visit.console.clock.now_ms().div_euclid(HOUR_MS);
     let end_hour = if hours == 0 { hour } else { hour + 1 + hours };
     let message = v1::RollKeyRequest {
@@ -308,7 +308,7 @@ async fn find_key(signed_in: &SignedIn, project_id: &str, id: &str) -> Result<Op
     Ok(keys.into_iter().find(|key| key.id == id && key.revoked_at.is_none()))
 }
 
-/// The name that must be typed: programs of the customer stop with a live key.
+/// The name that the user must type to revoke a live key: it stops programs of the customer.
 fn name_to_type(key: &v1::ApiKey) -> Option<&str> {
     (key.environment() == v1::Environment::Live).then_some(key.name.as_str())
 }
@@ -348,7 +348,7 @@ pub(super) async fn revoke(
     if let Some(faults) = typed.faults(name_to_type(&key)) {
         return revoke_question(&signed_in, &project_id, &key, faults);
     }
-    // A key that is revoked already stays so, and one that does not exist is core's to refuse.
+    // A key that is already revoked needs no name, and core refuses a key that does not exist.
     let message = v1::AccountServiceRevokeKeyRequest { id };
     signed_in.core().accounts.revoke_key(signed_in.request(message)).await?;
     Ok(see_other(&format!("{}?done=revoked", path(&project_id))))

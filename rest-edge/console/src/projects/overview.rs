@@ -1,4 +1,4 @@
-//! The overview of a project: first steps, whether everything is well, live access, and keys.
+//! The overview of a project: first steps, health, live access and keys.
 
 mod health;
 mod steps;

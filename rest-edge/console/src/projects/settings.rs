@@ -1,4 +1,4 @@
-//! The settings of a project: its name, what is known of it, and its end.
+//! The settings of a project: its name, its details, and its archiving.
 
 use askama::Template;
 use axum::extract::Path;
@@ -89,7 +89,7 @@ fn question(signed_in: &SignedIn, project: &v1::Project, faults: Faults) -> Page
 
 pub(super) async fn ask_to_archive(signed_in: SignedIn, Path(id): Path<String>) -> Page {
     let access = find(&signed_in, &id).await?;
-    // An archived project has nothing to ask about, and only owners may answer.
+    // There is nothing to confirm for an archived project, and only owners may archive one.
     if !access.may_archive() {
         return Ok(see_other(&settings_path(&id)));
     }

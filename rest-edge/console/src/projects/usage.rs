@@ -205,7 +205,7 @@ pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, query: Pag
     )?;
     let v1::GetProjectUsageResponse { test, live } = plan.into_inner();
     let (test, live) = (test.unwrap_or_default(), live.unwrap_or_default());
-    // Pages of members count neither against the quota nor among the requests of keys.
+    // Requests of members in the console count neither against the quota nor as requests of keys.
     let is_console = |row: &v1::KeyUsage| row.key_id.starts_with(CONSOLE);
     let (console, usage): (Vec<_>, Vec<_>) = usage.into_inner().data.into_iter().partition(is_console);
     let console = count_usage(&console, from_ms, span_days).all.requests;

@@ -78,7 +78,7 @@ fn named<T>(all: &'static [(T, &'static str)], taken: &str) -> Vec<Choice> {
     choices([ALL].into_iter().chain(all.iter().map(|&(_, name)| (name, name))), taken)
 }
 
-/// What a reason for a missing response means.
+/// Explains the reason for a missing response.
 pub(super) fn failure_meaning(reason: &str) -> &'static str {
     match reason {
         "timeout" => "The endpoint did not respond in time.",

@@ -1,4 +1,4 @@
-//! The log of requests: the requests of the project's keys in an environment, and one of them.
+//! The request log: the list of the requests of the project's keys in an environment, and the page of one request.
 
 mod code;
 mod query;
@@ -78,7 +78,7 @@ struct ListPage {
     next: Option<String>,
     /// True if the page shows the newest requests.
     is_newest: bool,
-    /// The path of the list of errors alone.
+    /// The path of the list with errors only.
     errors: String,
 }
 

@@ -1,4 +1,4 @@
-//! Calls: what is sent, what is repeated, and how errors look.
+//! Calls: their requests, their retries, and their errors.
 
 use std::time::Duration;
 
@@ -91,9 +91,9 @@ async fn a_transient_refusal_is_repeated_after_its_time() {
     service.client.get_discovery().await.unwrap();
     let pauses = service.pauses();
     assert_eq!(pauses.len(), 5);
-    for (place, (pause, least)) in pauses.iter().zip([7250, 1500, 1000, 2000, 4000]).enumerate() {
-        let least = Duration::from_millis(least);
-        assert!(*pause >= least && *pause < least + Duration::from_millis(250 << place), "{place}: {pause:?}");
+    for (place, (pause, min)) in pauses.iter().zip([7250, 1500, 1000, 2000, 4000]).enumerate() {
+        let min = Duration::from_millis(min);
+        assert!(*pause >= min && *pause < min + Duration::from_millis(250 << place), "{place}: {pause:?}");
     }
 }
 
@@ -109,7 +109,7 @@ async fn tries_end() {
 }
 
 #[tokio::test]
-async fn what_no_repeat_mends_is_not_repeated() {
+async fn a_failure_that_no_retry_can_fix_is_not_repeated() {
     for one in [
         refused(429, "rate_limit", "QUOTA_EXCEEDED", "Retry-After: 60\r\n"),
         refused(429, "rate_limit", "RATE_LIMITED", "Retry-After: 3600\r\n"),

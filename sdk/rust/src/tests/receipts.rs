@@ -1,4 +1,4 @@
-//! The test vectors of receipts, which are in the source of the service.
+//! Checks the test vectors of receipts, which are in the source of the service.
 
 use std::fs;
 

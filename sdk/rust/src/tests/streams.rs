@@ -1,4 +1,4 @@
-//! Streams over breaks.
+//! Streams that break and resume.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ const END: &str = "id: end\nevent: stream.end\ndata: {\"object\":\"stream_cursor
 const NO_CONTENT: &str = "HTTP/1.1 204 No Content\r\nConnection: close\r\n\r\n";
 
 /// Reads a stream to its end, and writes each message as one word.
-async fn told(stream: &mut EventStream) -> Result<Vec<String>, Error> {
+async fn messages_of(stream: &mut EventStream) -> Result<Vec<String>, Error> {
     let mut words = Vec::new();
     while let Some(message) = stream.next_message().await? {
         words.push(match message.content {
@@ -49,7 +49,7 @@ async fn a_stream_resumes_with_its_cursor() {
     ])
     .await;
     let mut stream = service.client.stream(&StreamEventsParams::default().token(["RUN"]).from_cursor("old"));
-    assert_eq!(told(&mut stream).await.unwrap(), ["e1>c1", "gap>c8", "e9>c9", "e10>c10"]);
+    assert_eq!(messages_of(&mut stream).await.unwrap(), ["e1>c1", "gap>c8", "e9>c9", "e10>c10"]);
     assert_eq!(stream.cursor(), Some("end"));
     let requests = service.requests();
     let cursors: Vec<_> = requests.iter().map(|request| header(request, "last-event-id").unwrap()).collect();
@@ -64,7 +64,7 @@ async fn a_stream_resumes_with_its_cursor() {
 async fn a_stream_ends_without_content() {
     let service = Service::start(&[NO_CONTENT.to_owned()]).await;
     let mut stream = service.client.stream(&StreamEventsParams::default());
-    assert!(told(&mut stream).await.unwrap().is_empty());
+    assert!(messages_of(&mut stream).await.unwrap().is_empty());
     assert_eq!(stream.next_message().await.unwrap(), None);
     assert_eq!(service.requests().len(), 1);
 }
@@ -83,7 +83,7 @@ async fn a_refusal_ends_a_stream() {
 async fn a_stream_that_cannot_be_opened_gives_up() {
     let service = Service::start(&[String::new()]).await;
     let mut stream = service.client.stream(&StreamEventsParams::default());
-    assert!(matches!(told(&mut stream).await, Err(Error::Connection(_))));
+    assert!(matches!(messages_of(&mut stream).await, Err(Error::Connection(_))));
     assert_eq!(service.requests().len(), 6);
 }
 
@@ -93,7 +93,7 @@ async fn silence_breaks_a_connection() {
     let service = Service::start(&[silent, NO_CONTENT.to_owned()]).await;
     let stream = service.client.stream(&StreamEventsParams::default());
     let mut stream = stream.with_silence(Duration::from_millis(50));
-    assert_eq!(told(&mut stream).await.unwrap(), ["e1>c1"]);
+    assert_eq!(messages_of(&mut stream).await.unwrap(), ["e1>c1"]);
     assert_eq!(service.requests().len(), 2);
 }
 

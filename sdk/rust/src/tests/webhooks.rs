@@ -1,4 +1,4 @@
-//! Signatures of deliveries.
+//! Verification of the signatures of deliveries.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use http::{HeaderMap, HeaderName, HeaderValue};
@@ -95,10 +95,10 @@ fn standard_webhooks_are_verified() {
         }
         assert!(matches!(verifier(&[NEW]).verify_at(&signed, BODY, AT), Err(WebhookError::Signature)));
     }
-    // A public key alone never believes Service-Signature, which it cannot check.
+    // With a public key alone, Service-Signature cannot be checked and is ignored.
     let outcome = verifier(&[&public]).verify_at(&service_headers(&[OLD]), BODY, AT);
     assert!(matches!(outcome, Err(WebhookError::Headers)));
-    // A wrong Service-Signature is not made up for.
+    // If Service-Signature is wrong, the headers of Standard Webhooks do not help.
     let mut signed = standard_headers(&by_secret);
     signed.extend(headers(&[("service-signature", &format!("t={AT},v1=00"))]));
     assert!(matches!(verifier(&[OLD]).verify_at(&signed, BODY, AT), Err(WebhookError::Signature)));

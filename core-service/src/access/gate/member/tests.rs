@@ -140,14 +140,14 @@ async fn each_member_has_requests_of_their_own() {
 }
 
 #[tokio::test]
-async fn members_take_nothing_from_the_quota() {
+async fn calls_by_members_do_not_use_the_quota() {
     let core = world().await;
     let call = admit(&core, &key("usr_owner", false), Operation::ListEvents).unwrap();
     let (organization, limit) = (call.caller.organization.id.clone(), call.caller.plan.requests_per_month);
     for _ in 0..3 {
         assert!(call.charge().await.is_ok());
     }
-    // The programs of the organization still have all of it.
+    // The organization's keys still have the whole quota.
     for _ in 0..limit {
         assert!(core.gate.limits.quota.take(&organization, limit, call.now_ms).await);
     }
@@ -156,13 +156,13 @@ async fn members_take_nothing_from_the_quota() {
 }
 
 #[tokio::test]
-async fn live_views_have_places_of_their_own() {
+async fn live_views_do_not_use_the_streams_of_keys() {
     let core = world().await;
     let call = admit(&core, &key("usr_viewer", false), Operation::Open).unwrap();
     let views = call.caller.stream_name();
     let _view = core.slots.take_slot(&views, 1).await.unwrap();
     assert!(core.slots.take_slot(&views, 1).await.is_err(), "the plan's number of streams does not hold");
-    // The programs of the project still have all places.
+    // The project's keys still have all their streams.
     let _stream = core.slots.take_slot(PROJECT, 1).await.unwrap();
     assert_eq!(core.slots.open(PROJECT).await.unwrap(), 1);
 }

@@ -10,7 +10,7 @@ const CHALLENGE: &str = "a.challenge.of.the.service";
 
 thesis_fuzz::fuzz_tests!(passkeys);
 
-/// Bytes of a browser are refused or read, and nothing else.
+/// Any bytes from a browser are either read or refused; none panic.
 fn passkeys(bytes: &[u8]) {
     let site = site();
     let (client_data, data) = bytes.split_at(bytes.len() / 2);
@@ -58,7 +58,7 @@ impl Authenticator {
         [&Sha256::digest(&self.site.host)[..], &[flags], &self.count.to_be_bytes()].concat()
     }
 
-    /// The client's data and the authenticator's data of a registration.
+    /// The client data and the authenticator data of a registration.
     pub(crate) fn register(&self, challenge: &str) -> (Vec<u8>, Vec<u8>) {
         let point = self.pair.public_key().as_ref();
         let cose = [
@@ -73,7 +73,7 @@ impl Authenticator {
         (client_data_of("webauthn.create", challenge, &self.site.origin), data)
     }
 
-    /// The client's data, the authenticator's data and the signature of a proof. It counts one more.
+    /// The client data, the authenticator data and the signature of a proof. Each proof increases the count by one.
     pub(crate) fn sign(&mut self, challenge: &str) -> (Vec<u8>, Vec<u8>, Vec<u8>) {
         self.count += 1;
         let client_data = client_data_of("webauthn.get", challenge, &self.site.origin);
@@ -103,7 +103,7 @@ fn a_registered_key_verifies_its_own_proofs_only() {
     let mut changed = proof.clone();
     changed.1[36] ^= 1;
     assert_eq!(verify(&site, CHALLENGE, &credential.key, assertion(&changed)), None, "the count is signed");
-    // A registration proves nothing at a sign-in.
+    // The response to a registration is no proof at a sign-in.
     let mixed = (client_data, proof.1.clone(), proof.2.clone());
     assert_eq!(verify(&site, CHALLENGE, &credential.key, assertion(&mixed)), None);
 }

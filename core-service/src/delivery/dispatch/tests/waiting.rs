@@ -207,7 +207,7 @@ async fn nothing_is_sent_on_a_lease_that_was_lost() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_retry_that_somebody_asks_for_is_made_at_once_and_once() {
+async fn a_requested_retry_is_sent_at_once_and_only_once() {
     let mut bench = Bench::new().await;
     bench.webhook("wh_1").await;
     let (_place, mut claims) = bench.core.dispatcher.join(8);
@@ -217,7 +217,7 @@ async fn a_retry_that_somebody_asks_for_is_made_at_once_and_once() {
     let now_ms = bench.core.shared.clock.now_ms();
     let before = bench.delivery(&event, "wh_1").await;
     assert!(before.next_attempt_at.is_some_and(|due_at| due_at > now_ms));
-    // Asked twice.
+    // Requested twice.
     for _ in 0..2 {
         bench.core.shared.hasten(&before, now_ms).await.unwrap();
     }
@@ -227,14 +227,14 @@ async fn a_retry_that_somebody_asks_for_is_made_at_once_and_once() {
     bench.report(&claimed, 500).await;
     let after = bench.delivery(&event, "wh_1").await;
     assert_eq!((after.attempt_count(), after.next_attempt_at), (2, Some(now_ms + 5 * 60_000)));
-    // The time that was queued before has nothing to send, and the third attempt has its own time.
+    // Nothing is sent at the time that was queued first, and the third attempt has its usual time.
     bench.clock.advance(5 * 60_000 - 1);
     assert!(bench.stays_away(&mut claims).await);
     bench.clock.advance(1);
     let claimed = claims.recv().await.unwrap();
     assert_eq!(claimed.delivery.attempt_count(), 2);
     bench.report(&claimed, 200).await;
-    // A request for an attempt that was made changes nothing.
+    // A request for an attempt that is already over changes nothing.
     bench.core.shared.hasten(&before, bench.core.shared.clock.now_ms()).await.unwrap();
     assert!(bench.stays_away(&mut claims).await);
     assert_eq!(bench.delivery(&event, "wh_1").await.status(), Status::Delivered);

@@ -1,17 +1,17 @@
-//! The calls of account methods about something.
+//! Calls of account methods on one resource.
 
 use thesis_proto::time::from_millis;
 
 use super::*;
 
-/// The name that things get.
+/// The name of every created resource.
 const NAME: &str = "a name";
 
 fn ids<T>(rows: &[T], id: impl Fn(&T) -> &str) -> Vec<String> {
     rows.iter().map(|row| id(row).to_owned()).collect()
 }
 
-/// Calls a method about something; gives the ids of all that the answer shows.
+/// Calls a method on a resource. Returns all ids in the response.
 pub(super) async fn call(core: &Core, by: &Person, method: &str, id: &str, step: &Step) -> Outcome<Vec<String>> {
     let (id, name, user_id) = (id.to_owned(), NAME.to_owned(), PEOPLE[step.other].0.to_owned());
     let (organization_id, role) = (id.clone(), step.role);
@@ -61,7 +61,7 @@ pub(super) async fn call(core: &Core, by: &Person, method: &str, id: &str, step:
     })
 }
 
-/// Calls a method about projects and what they have.
+/// Calls a method on projects and their resources.
 async fn call_about_projects(core: &Core, by: &Person, method: &str, id: String) -> Outcome<Vec<String>> {
     let (organization_id, project_id, name) = (id.clone(), id.clone(), NAME.to_owned());
     let project = |row: Option<v1::Project>| vec![row.unwrap().id];
@@ -89,7 +89,7 @@ async fn call_about_projects(core: &Core, by: &Person, method: &str, id: String)
     })
 }
 
-/// Calls a method about keys and their requests.
+/// Calls a method on keys and their requests.
 async fn call_about_keys(core: &Core, by: &Person, method: &str, id: String) -> Outcome<Vec<String>> {
     let (project_id, environment) = (id.clone(), v1::Environment::Test.into());
     Ok(match method {

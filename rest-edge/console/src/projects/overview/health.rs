@@ -1,4 +1,4 @@
-//! The answer to "is everything well?": requests, streams, deliveries, quota and keys, each as a sentence with a chart.
+//! The health of a project: requests, streams, deliveries, quota and keys, each as a tile with a sentence and a chart.
 
 use futures::future::try_join_all;
 use thesis_proto::{time::to_millis, v1};
@@ -19,27 +19,27 @@ const MAX_WEBHOOKS: i32 = 4;
 const EXPIRY_MS: i64 = 14 * DAY_MS;
 /// The sentence names at most this many keys.
 const MAX_NAMED: usize = 3;
-/// The shares from which a figure needs attention, in percent.
+/// Percentages at which a tile needs attention.
 const MANY_ERRORS: u64 = 5;
 const FEW_SUCCESSES: i64 = 95;
 const MUCH_USED: i64 = 80;
 
-const GOOD: Badge = Badge { word: "Well", class: "good" };
+const GOOD: Badge = Badge { word: "OK", class: "good" };
 const NONE: Badge = Badge { word: "Nothing yet", class: "" };
 const UNKNOWN: Badge = Badge { word: "Unknown", class: "" };
-const LOOK: Badge = Badge { word: "Look at this", class: "warn" };
+const ATTENTION: Badge = Badge { word: "Needs attention", class: "warn" };
 const BAD: Badge = Badge { word: "Act now", class: "bad" };
 
-/// One figure of the overview.
+/// One tile of the overview.
 pub(super) struct Tile {
     pub(super) name: &'static str,
     pub(super) badge: Badge,
     pub(super) text: String,
-    /// The page with more.
+    /// The path of the page with details.
     pub(super) href: String,
-    /// The bars of the days.
+    /// The bars of the chart, one for each day.
     pub(super) bars: Vec<UsageRow>,
-    /// The length of a bar that shows a share.
+    /// The length of a single bar that shows a share.
     pub(super) share: Option<u64>,
 }
 
@@ -52,14 +52,14 @@ impl Tile {
 /// The attempts of an environment's webhooks in the last day.
 #[derive(Debug, Default)]
 pub(super) struct Deliveries {
-    /// None if they could not be read.
+    /// The insights of the webhooks; none if they could not be read.
     insights: Option<Vec<v1::WebhookInsight>>,
     /// True if there are more webhooks than these.
     has_more: bool,
 }
 
 impl Deliveries {
-    /// Reads the newest webhooks of an environment. A page without them is better than none.
+    /// Reads the newest webhooks of an environment. A failure leaves them out, so that the page still opens.
     pub(super) async fn read(signed_in: &SignedIn, project: &v1::Project, live: bool) -> Self {
         if project.archived || (live && !project.live_approved) {
             return Self { insights: Some(Vec::new()), has_more: false };
@@ -85,7 +85,7 @@ impl Deliveries {
         self.sums().1 > 0
     }
 
-    /// Attempts and successes.
+    /// Total attempts and successes.
     fn sums(&self) -> (i64, i64) {
         let insights = self.insights.as_deref().unwrap_or_default();
         let days = insights.iter().filter_map(|insight| insight.last_day.as_ref());
@@ -93,7 +93,7 @@ impl Deliveries {
     }
 }
 
-/// What the tiles are made of.
+/// The data behind the tiles.
 pub(super) struct Facts<'a> {
     pub(super) counted: UsageCounts,
     pub(super) limits: v1::Usage,
@@ -103,7 +103,7 @@ pub(super) struct Facts<'a> {
     pub(super) now_ms: i64,
 }
 
-/// True if a key of this id is of the environment.
+/// True if the key with this id belongs to the environment.
 pub(super) fn is_of(keys: &[v1::ApiKey], revoked: &[v1::ApiKey], id: &str, live: bool) -> bool {
     let environment = if live { v1::Environment::Live } else { v1::Environment::Test };
     keys.iter().chain(revoked).any(|key| key.id == id && key.environment() == environment)
@@ -128,7 +128,7 @@ fn requests(counted: UsageCounts, href: String) -> Tile {
     let (badge, text) = if all.requests == 0 {
         (NONE, "No request with a key in the last 7 days.".to_owned())
     } else {
-        let badge = if all.errors * 100 >= all.requests * MANY_ERRORS { LOOK } else { GOOD };
+        let badge = if all.errors * 100 >= all.requests * MANY_ERRORS { ATTENTION } else { GOOD };
         let (requests, errors) = (group_digits(all.requests), group_digits(all.errors));
         (badge, format!("{requests} requests in the last 7 days; {errors} of them were refused or failed."))
     };
@@ -166,7 +166,7 @@ fn deliveries_tile(deliveries: &Deliveries, href: String) -> Tile {
     let badge = match attempts {
         _ if waiting > 0 => BAD,
         0 => NONE,
-        _ if successes * 100 < attempts * FEW_SUCCESSES => LOOK,
+        _ if successes * 100 < attempts * FEW_SUCCESSES => ATTENTION,
         _ => GOOD,
     };
     tile(badge, text, (attempts > 0).then(|| share(successes, attempts)))
@@ -176,7 +176,7 @@ fn streams(streams: v1::StreamUsage, href: String) -> Tile {
     let v1::StreamUsage { open, limit } = streams;
     let badge = match open {
         0 => NONE,
-        _ if open >= limit => LOOK,
+        _ if open >= limit => ATTENTION,
         _ => GOOD,
     };
     let mut text = format!("{} streams of the project are open.", used_of(open, limit));
@@ -190,7 +190,7 @@ fn quota(month: Option<&v1::MonthUsage>, href: String) -> Tile {
     let v1::MonthUsage { used, limit, end, .. } = month.cloned().unwrap_or_default();
     let badge = match used {
         _ if used >= limit => BAD,
-        _ if used * 100 >= limit * MUCH_USED => LOOK,
+        _ if used * 100 >= limit * MUCH_USED => ATTENTION,
         _ => GOOD,
     };
     let text = format!(
@@ -214,8 +214,8 @@ fn expiring_keys(keys: &[v1::ApiKey], now_ms: i64, href: String) -> Tile {
     let (badge, text) = match (keys.len(), soon.len()) {
         (0, _) => (NONE, "There are no keys.".to_owned()),
         (_, 0) => (GOOD, "No key expires in the next 14 days.".to_owned()),
-        (_, 1) => (LOOK, format!("A key expires in the next 14 days: {}.", names.join(", "))),
-        (_, number) => (LOOK, format!("{number} keys expire in the next 14 days: {}.", names.join(", "))),
+        (_, 1) => (ATTENTION, format!("A key expires in the next 14 days: {}.", names.join(", "))),
+        (_, number) => (ATTENTION, format!("{number} keys expire in the next 14 days: {}.", names.join(", "))),
     };
     Tile { name: "Keys", badge, text, href, bars: Vec::new(), share: None }
 }

@@ -1,4 +1,4 @@
-//! The first steps of a project, and the signs that each is done.
+//! The first steps of a project, and the data that shows which are done.
 
 use thesis_proto::v1;
 
@@ -7,7 +7,8 @@ use crate::projects::path;
 
 /// A step with the page on which it is done.
 pub(super) struct Step {
-    /// The name under which the browser remembers that it was done: streams and verifications leave no lasting sign.
+    /// The name under which the browser remembers that the step is done: streams and verifications leave no lasting
+    /// data.
     pub(super) id: &'static str,
     pub(super) name: &'static str,
     pub(super) about: &'static str,
@@ -15,7 +16,7 @@ pub(super) struct Step {
     pub(super) is_done: bool,
 }
 
-/// What the project's data say about its steps.
+/// The project's data from which the done steps follow.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Signs {
     has_key: bool,
@@ -38,7 +39,7 @@ impl Signs {
     }
 }
 
-/// The steps of a project; none once all are done, or once live keys may work and a key was used.
+/// The steps of a project. None once all are done, or once live access is approved and a key was used.
 pub(super) fn steps(project: &v1::Project, environment: &str, signs: &Signs) -> Vec<Step> {
     if project.archived || (project.live_approved && signs.has_request) {
         return Vec::new();
@@ -111,7 +112,7 @@ mod tests {
         let signs =
             |usage: &[v1::KeyUsage]| Signs::of(std::slice::from_ref(&used), usage, &open, &Deliveries::default());
         assert_eq!(done(&project, &signs(&[row("verify", 1, 0)])), ["key", "request", "stream", "verify"]);
-        // A verification that was refused is none.
+        // A refused verification does not count.
         assert_eq!(done(&project, &signs(&[row("verify", 1, 1), row("heavy", 9, 0)])), ["key", "request", "stream"]);
     }
 

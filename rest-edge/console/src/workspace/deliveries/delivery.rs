@@ -120,7 +120,7 @@ pub(super) async fn replay(
     }
 }
 
-/// Makes the next attempt of a delivery that is retrying.
+/// Requests the next attempt of a retrying delivery now.
 pub(super) async fn send_now(
     workspace: Workspace,
     Path((_, _, webhook, id)): Path<(String, String, String, String)>,
@@ -129,7 +129,7 @@ pub(super) async fn send_now(
     let found = find(&workspace, &webhook, id.clone()).await?;
     let path = delivery_path(&workspace, &webhook, &id);
     if found.delivery.is_some_and(|delivery| delivery.status() != v1::DeliveryStatus::Retrying) {
-        // The attempt was made meanwhile.
+        // The next attempt has already ended.
         return Ok(see_other(&path));
     }
     let message = v1::ReplayDeliveryRequest { id: id.clone(), now: true };

@@ -1,4 +1,4 @@
-//! The recent events that a webhook's types and filters match, or others that are tried in their place.
+//! The recent events that match a webhook's types and filters, or other filters that the user tries.
 
 use askama::Template;
 use axum::extract::Path;
@@ -90,7 +90,7 @@ struct MatchesPage {
     faults: Faults,
 }
 
-/// The parameters of filters that are tried.
+/// The parameters of the filters to try.
 const TRIED: &[&str] = &["types", "token", "handle", "chain", "text"];
 
 /// The page cuts the values of a filter after this many characters.

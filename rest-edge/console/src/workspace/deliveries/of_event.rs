@@ -6,11 +6,11 @@ use tonic::Status;
 
 use super::Workspace;
 
-/// Webhooks whose deliveries are read. Each costs two calls of the member.
+/// Maximum number of webhooks whose deliveries are read. Each costs the member two calls.
 const MAX_WEBHOOKS: usize = 10;
-/// Webhooks of one page of their list.
+/// Webhooks per page of their list.
 const LIST: i32 = 100;
-/// Deliveries of a webhook that the page shows: the first one, and replays.
+/// Maximum number of deliveries per webhook on the page: the first one, and replays.
 const LIMIT: i32 = 10;
 
 /// A delivery, with the name of its webhook.
@@ -20,7 +20,7 @@ pub(in crate::workspace) struct EventDelivery {
     pub(in crate::workspace) delivery: v1::WebhookDelivery,
 }
 
-/// Reads the deliveries of an event; none if they cannot be read now. The page is of use without them.
+/// Reads the deliveries of an event. None if they cannot be read now: the page is useful without them.
 pub(in crate::workspace) async fn deliveries_of(
     workspace: &Workspace,
     event: &v1::Event,
@@ -37,11 +37,11 @@ pub(in crate::workspace) async fn deliveries_of(
 async fn read(workspace: &Workspace, event: &v1::Event) -> Result<Vec<EventDelivery>, Status> {
     let message = v1::ListWebhooksRequest { limit: Some(LIST), ..v1::ListWebhooksRequest::default() };
     let webhooks = workspace.core().webhooks.list_webhooks(workspace.request(message)).await?.into_inner().data;
-    // A webhook gets the events after its creation alone.
+    // A webhook gets only events after its creation.
     let is_older = |webhook: &v1::Webhook| at(webhook.created_at.as_ref()) <= at(event.created_at.as_ref());
     let wants = |webhook: &v1::Webhook| webhook.events().any(|event_type| event_type == event.r#type());
     let mut webhooks: Vec<_> = webhooks.into_iter().filter(is_older).collect();
-    // The types of a webhook may have changed since.
+    // The types of a webhook may have changed since the event, so the others are kept but come last.
     webhooks.sort_by_key(|webhook| !wants(webhook));
     webhooks.truncate(MAX_WEBHOOKS);
     let reads = webhooks.iter().map(|webhook| of_webhook(workspace, webhook, event));

@@ -15,7 +15,7 @@ const DAY_MS: i64 = 86_400_000;
 /// One bar of a chart.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Bar {
-    /// What the bar counts.
+    /// The hour or day of the bar, with its counts.
     pub(super) title: String,
     /// Left edge.
     pub(super) x: usize,
@@ -28,7 +28,7 @@ pub(super) struct Bar {
 pub(super) struct Chart {
     pub(super) bars: Vec<Bar>,
     pub(super) width: usize,
-    /// What the chart shows, for those who do not see it.
+    /// A description of the chart for screen readers.
     pub(super) title: String,
     pub(super) caption: String,
 }

@@ -4,7 +4,7 @@ use prost_types::Timestamp;
 
 use crate::{page_query::encoded, view::group_digits, workspace::Workspace};
 
-/// A name and a value of the panel with details.
+/// One name and value of the details panel.
 pub(super) struct Fact {
     pub(super) name: &'static str,
     /// The value, unless it is a time.

@@ -35,7 +35,7 @@ struct ProfilePage {
     bio: Option<String>,
     /// Theses by day; none without any.
     chart: Option<Chart>,
-    /// The three figures that count most, with their names.
+    /// The three main figures, with their names.
     figures: [(&'static str, String); 3],
     facts: Vec<Fact>,
     platform_url: Option<String>,
@@ -124,7 +124,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_of_a_part_say_that_there_are_more() {
+    fn figures_of_a_partial_count_say_that_there_are_more() {
         let thesis = |token: &str, likes| v1::Thesis {
             token: Some(v1::TokenRef { id: token.to_owned(), ..v1::TokenRef::default() }),
             likes,

@@ -32,7 +32,7 @@ struct ThesisPage {
     /// Theses on the token in the hours before this one; none if they are not known.
     chart: Option<Chart>,
     posted: Option<Timestamp>,
-    /// Numbers that the platform counts.
+    /// Counts from the platform, such as likes.
     likes: String,
     replies: String,
     author: String,
@@ -59,7 +59,7 @@ fn verify_path(workspace: &Workspace, thesis: &v1::Thesis) -> String {
 /// The chart of the token in the 24 hours up to a thesis. A thesis from before the history of the plan has none.
 async fn chart(workspace: &Workspace, thesis: &v1::Thesis) -> Option<Chart> {
     let token = thesis.token.as_ref()?;
-    // Counts leave out what has the very time.
+    // Counts as of a time exclude that millisecond, so add one to include this thesis.
     let as_of = Some(from_millis(to_millis(thesis.created_at.as_ref()?) + 1));
     let message =
         v1::GetTokenActivityRequest { r#ref: token.id.clone(), as_of, ..v1::GetTokenActivityRequest::default() };

@@ -34,7 +34,7 @@ struct TokenPage {
     /// Theses by hour; none without any.
     chart: Option<Chart>,
     hours: Vec<HourRow>,
-    /// The three figures that count most, with their names.
+    /// The three main figures, with their names.
     figures: [(&'static str, String); 3],
     /// The other counts.
     counts: Vec<(&'static str, String)>,

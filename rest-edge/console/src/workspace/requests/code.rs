@@ -4,19 +4,19 @@ use thesis_proto::v1;
 
 /// The call in one language.
 pub(super) struct CodeSample {
-    /// The language as the tabs name it.
+    /// The name of the language on its tab.
     pub(super) name: &'static str,
-    /// The end of the id of its tab.
+    /// Suffix of the id of its tab.
     pub(super) id: &'static str,
     pub(super) text: String,
 }
 
-/// A text for a shell.
+/// A text, quoted for a shell.
 fn shell(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
 }
 
-/// A text as the literal of Python, JavaScript and Go. Addresses are ASCII.
+/// A text as a string literal, which is the same in Python, JavaScript and Go because addresses are ASCII.
 fn literal(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }

@@ -1,4 +1,4 @@
-//! The query of the list of requests, as a request to core.
+//! Translates the query of the page of requests into a request to core.
 
 use thesis_proto::{
     error::{ApiError, FieldError},
@@ -12,7 +12,7 @@ use crate::page_query::PageQuery;
 const ROWS: i32 = 50;
 /// Links to other pages of the list keep these parameters.
 pub(super) const KEPT: &[&str] = &["method", "status", "path", "code", "key", "request", "slow", "from", "to"];
-/// The methods that can be chosen.
+/// The choices of a method.
 pub(super) const METHODS: [&str; 6] = ["GET", "POST", "PATCH", "DELETE", "HEAD", "gRPC"];
 /// The value that selects all errors.
 pub(super) const ERRORS: &str = "errors";
@@ -24,7 +24,7 @@ pub(super) const STATUSES: [(&str, &str, (i32, i32)); 4] = [
     ("5xx", "Failed: 5xx", (500, 599)),
 ];
 
-/// The typed texts of the filters.
+/// The filters as typed.
 pub(super) struct RequestFields {
     pub(super) path: String,
     pub(super) code: String,
@@ -61,8 +61,8 @@ pub(super) fn message(
         cursor: read.text("cursor"),
         method: read.choice("method", method),
         path: read.text("path"),
-        min_status: range.map(|(least, _)| least),
-        max_status: range.map(|(_, most)| most),
+        min_status: range.map(|(min, _)| min),
+        max_status: range.map(|(_, max)| max),
         code: read.text("code").map(|code| code.to_uppercase()),
         key_id: read.text("key"),
         request_id: read.text("request"),
@@ -70,7 +70,7 @@ pub(super) fn message(
         from: read.time("from"),
         to: read.time("to"),
     };
-    if slow.is_some() && message.min_duration_ms.is_none_or(|least| least < 0) {
+    if slow.is_some() && message.min_duration_ms.is_none_or(|duration| duration < 0) {
         let fault = FieldError::new("slow", "must be a whole number of milliseconds");
         return Err(ApiError::validation(&[fault]).to_status(""));
     }

@@ -10,7 +10,7 @@ const WIDTH: usize = 10;
 /// The attempts of an hour.
 #[derive(Debug, PartialEq)]
 pub(super) struct HourBar {
-    /// The begin of the hour.
+    /// The start of the hour.
     pub(super) label: String,
     pub(super) attempts: String,
     pub(super) failures: String,
@@ -62,18 +62,20 @@ pub(super) fn draw(hours: &[v1::WebhookAttempts]) -> Charts {
             failure_size,
         }
     };
-    let longest = hours.iter().filter_map(|hour| hour.latency_p99_ms).max();
-    let line = |latency: fn(&v1::WebhookAttempts) -> Option<i32>| path(hours.iter().map(latency), longest.unwrap_or(1));
+    let max_latency = hours.iter().filter_map(|hour| hour.latency_p99_ms).max();
+    let line =
+        |latency: fn(&v1::WebhookAttempts) -> Option<i32>| path(hours.iter().map(latency), max_latency.unwrap_or(1));
     Charts {
         bars: hours.iter().enumerate().map(bar).collect(),
         max_attempts: group_digits(max),
         median: line(|hour| hour.latency_p50_ms),
         slowest: line(|hour| hour.latency_p99_ms),
-        max_latency: longest.map(group_digits),
+        max_latency: max_latency.map(group_digits),
     }
 }
 
-/// The path of a line through the middles of the hours. Hours without a value interrupt it; a value alone is a dash.
+/// The path of a line through the middles of the hours. An hour without a value interrupts the line; a value without
+/// neighbours is a dash.
 fn path(values: impl Iterator<Item = Option<i32>>, max: i32) -> String {
     let (mut path, mut is_open) = (String::new(), false);
     for (at, value) in values.enumerate() {

@@ -25,7 +25,7 @@ pub(super) struct Insight {
     pub(super) charts: Charts,
     /// The end of the time in which the old secret signs, in ISO 8601; none outside it.
     pub(super) old_secret_until: Option<String>,
-    /// The part of the last replay that is done, in percent; none if there was none lately.
+    /// The progress of the last replay, in percent; none without a recent replay.
     pub(super) replayed_percent: Option<i64>,
 }
 
@@ -75,7 +75,7 @@ fn percent(rate: f64, attempts: &v1::WebhookAttempts) -> String {
     format!("{:.1} %", (rate * 100.0).clamp(0.1, 99.9))
 }
 
-/// The part of a replay that is done, by the time of the deliveries: it goes from the newest to the oldest.
+/// The progress of a replay, by the time of its deliveries: it goes from the newest to the oldest.
 fn replayed_percent(replay: &v1::WebhookReplay) -> i64 {
     let [created, since, examined] =
         [&replay.created_at, &replay.since, &replay.examined_to].map(|at| at.as_ref().map_or(0, to_millis));
@@ -126,7 +126,7 @@ mod tests {
     }
 
     #[test]
-    fn a_replay_has_come_as_far_as_its_deliveries() {
+    fn the_progress_of_a_replay_follows_its_deliveries() {
         let at = |millis| Some(from_millis(millis));
         let replay = |examined: i64, done| v1::WebhookReplay {
             since: at(1_000),

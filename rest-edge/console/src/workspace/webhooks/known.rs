@@ -1,4 +1,4 @@
-//! Names in a webhook's filters that nothing has yet. They are allowed, since they may come to exist.
+//! Finds names in a webhook's filters that no token or profile has yet. They are allowed, since one may appear later.
 
 use futures::future::join_all;
 use thesis_proto::v1;
@@ -6,10 +6,10 @@ use tonic::Code;
 
 use crate::workspace::Workspace;
 
-/// Maximum number of names that a page looks for.
+/// Maximum number of names that a page looks up.
 const MAX_NAMES: usize = 6;
 
-/// Finds the tokens and handles of filters that nothing has yet. A lookup that fails for another reason says nothing.
+/// Finds the tokens and handles of filters that do not exist yet. A name whose read fails otherwise is left out.
 pub(super) async fn unknown_names(workspace: &Workspace, filters: Option<&v1::EventFilters>) -> Vec<String> {
     let Some(filters) = filters else { return Vec::new() };
     let tokens = filters.token.iter().map(|name| (name, true));

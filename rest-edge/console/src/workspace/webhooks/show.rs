@@ -43,7 +43,7 @@ struct WebhookPage {
     /// The webhook's `updated_at`, in Unix milliseconds.
     revision: i64,
     insight: Insight,
-    /// Names in its filters that nothing has yet.
+    /// Names in its filters that no token or profile has yet.
     unknown: Vec<String>,
     /// Code that verifies its deliveries.
     samples: &'static [CodeSample],

@@ -2,9 +2,9 @@
 
 /// The code in one language.
 pub(super) struct CodeSample {
-    /// The language as the tabs name it.
+    /// The name of the language on its tab.
     pub(super) name: &'static str,
-    /// The end of the id of its tab.
+    /// Suffix of the id of its tab.
     pub(super) id: &'static str,
     pub(super) text: &'static str,
 }

@@ -34,7 +34,7 @@ fn deliveries_that_fail_or_wait_are_a_concern() {
     assert_eq!([class(0, 0, false), class(100, 95, false), class(100, 94, false)], ["", "good", "warn"]);
     assert_eq!(class(100, 100, true), "bad");
     assert_eq!(tile(&deliveries(4, 1, false)).share, Some(MAX_BAR / 4));
-    // What could not be read is not called well.
+    // Data that could not be read is not reported as healthy.
     let unknown = tile(&Deliveries::default());
     assert!(unknown.badge.class.is_empty() && unknown.text.contains("could not be read"));
     assert!(!Deliveries::default().has_success() && deliveries(1, 1, false).has_success());

@@ -30,7 +30,7 @@ fn body(message: &v1::VerifyThesisRequest) -> String {
 impl RequestCode {
     pub(super) fn of(message: &v1::VerifyThesisRequest, public_url: &str) -> Self {
         let body = body(message);
-        // A quotation mark ends the shell's text, stands for itself, and begins it again.
+        // In a shell, `'\''` ends the quoted text, adds a quotation mark, and opens the quotes again.
         let quoted = body.replace('\'', r"'\''");
         let shell = format!(
             "curl -sS -H \"Authorization: Bearer $API_KEY\" -H 'Content-Type: application/json' \\\n  \
@@ -53,7 +53,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_code_has_what_was_asked_for() {
+    fn the_code_has_the_fields_of_the_verification() {
         let message = v1::VerifyThesisRequest {
             handle: Some("@ada".to_owned()),
             token: Some("$RUN".to_owned()),
