@@ -11,7 +11,7 @@ use crate::{
     load,
     process::Service,
     report::{aim, median, number, percentile, row},
-    rounds::{Figures, Kind, beside, reads_by_id},
+    rounds::{Beside, Figures, Kind, beside, reads_by_id},
     store::Setup,
 };
 
@@ -68,7 +68,11 @@ async fn reads(options: &Options, setup: &Setup, service: &Service, people: &Peo
     let requests = reads_by_id(&setup.dir, setup.theses)?;
     let kind = Kind { service, protocol: Protocol::Http, requests: &requests };
     let tries = Tries::start(people, ACCOUNTS, TRIED);
-    let figures = beside(options, options.connections, &kind, async |on| tries.set(on).await).await?;
+    let switch = async |on: bool| {
+        tries.set(on).await;
+        Ok::<(), Failure>(())
+    };
+    let Beside { without: alone, with: meanwhile, .. } = beside(options, options.connections, &kind, switch).await?;
     println!(
         "\nGET /v1/theses/{{id}}, {} connections, medians of {} runs in turns; {}",
         options.connections,
@@ -76,10 +80,9 @@ async fn reads(options: &Options, setup: &Setup, service: &Service, people: &Peo
         setup.kind()
     );
     row(&["", "requests/s", "of alone", "p50 ms", "p99 ms", "aim"]);
-    let [alone, meanwhile] = &figures;
-    print("alone", alone, alone, "");
+    print("alone", &alone, &alone, "");
     let ratio = meanwhile.rate / alone.rate;
-    print(&format!("while {TRIED} sign-ins/s are tried"), meanwhile, alone, &aim(ratio, OF_ALONE));
+    print(&format!("while {TRIED} sign-ins/s are tried"), &meanwhile, &alone, &aim(ratio, OF_ALONE));
     println!("  {}", tries.told());
     Ok(())
 }

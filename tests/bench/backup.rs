@@ -19,18 +19,15 @@ use tokio::{
 use crate::{
     Failure, Options, StoreKind,
     client::Protocol,
-    data::Random,
     load,
     process::{SERVICE_TOKEN, Service},
     report::{median, number, row},
-    rounds::{Figures, Kind, beside, reads_by_id},
+    rounds::{Beside, Figures, Kind, beside, posts, reads_by_id},
     store::Setup,
 };
 
 /// Connections of the clients: few, so that times are those of a service that is not full.
 const CONNECTIONS: usize = 4;
-/// Different theses that are posted.
-const POSTS: usize = 1_000;
 /// Pause before a refused backup is tried again.
 const PAUSE: Duration = Duration::from_millis(50);
 const MB: f64 = 1e6;
@@ -120,8 +117,7 @@ async fn run_beside_backups(
     core: &str,
     dir: &Path,
 ) -> Result<(), Failure> {
-    let (reads, posts) = (reads_by_id(dir, setup.theses)?, dir.join("bench-posts"));
-    std::fs::write(&posts, bodies().join("\n"))?;
+    let (reads, posts) = (reads_by_id(dir, setup.theses)?, posts(dir)?);
     let (saving, files) = (Mutex::new(None::<JoinHandle<()>>), dir.join("meanwhile"));
     std::fs::create_dir(&files)?;
     let begun = AtomicU32::new(0);
@@ -135,6 +131,7 @@ async fn run_beside_backups(
         let number = begun.fetch_add(1, Relaxed);
         let file = files.join(format!("{number}.backup"));
         *saving = on.then(|| tokio::spawn(save_on_and_on(core.to_owned(), file)));
+        Ok::<(), Failure>(())
     };
     println!(
         "\nWithout backups and while they are made, {CONNECTIONS} connections, medians of {} runs",
@@ -143,24 +140,11 @@ async fn run_beside_backups(
     row(&["", "requests/s", "p50 ms", "p99 ms", "CPU µs"]);
     for (name, requests) in [("GET /v1/theses/{id}", &reads), ("POST /v1/test/theses", &posts)] {
         let kind = Kind { service, protocol: Protocol::Http, requests };
-        let [without, with] = beside(options, CONNECTIONS, &kind, &switch).await?;
+        let Beside { without, with, .. } = beside(options, CONNECTIONS, &kind, &switch).await?;
         print(name, &without);
         print(&format!("{name}, backups"), &with);
     }
     Ok(())
-}
-
-/// Test theses, as a client's file has them.
-fn bodies() -> Vec<String> {
-    let mut random = Random::new(3);
-    let mut body = |number| {
-        let (profile, token) = (random.below(10_000), random.below(1_000));
-        format!(
-            "/v1/test/theses\t{{\"handle\":\"trader_{profile}\",\"token\":\"BENCH{token}\",\"text\":\"saved {number}: \
-             holding through the week.\"}}"
-        )
-    };
-    (0..POSTS).map(&mut body).collect()
 }
 
 fn print(name: &str, figures: &Figures) {

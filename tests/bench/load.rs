@@ -23,7 +23,7 @@ use core_service::{
 use futures::{StreamExt as _, TryStreamExt as _, stream};
 use secrecy::SecretBox;
 use thesis_net::{
-    clock::{Clock as _, SystemClock, SystemIdSource},
+    clock::{Clock as _, SharedClock, SystemClock, SystemIdSource},
     tls::Authorities,
 };
 use tokio::{
@@ -75,19 +75,20 @@ pub(crate) fn store_bytes(dir: &Path) -> u64 {
 
 /// Starts a core in this process.
 pub(crate) async fn core(store: SharedBackend, search_dir: Option<PathBuf>) -> Result<Arc<Core>, Failure> {
-    core_with(store, search_dir, None).await
+    core_with(store, search_dir, None, Arc::new(SystemClock)).await
 }
 
-/// Starts a core in this process, perhaps with a key that signs the logs.
+/// Starts a core in this process with a clock, perhaps with a key that signs the logs.
 pub(crate) async fn core_with(
     store: SharedBackend,
     search_dir: Option<PathBuf>,
     log_key: Option<[u8; 32]>,
+    clock: SharedClock,
 ) -> Result<Arc<Core>, Failure> {
     let search_folder = search_dir.as_deref().map(SearchFolder::lock).transpose()?;
     let log_key = log_key.map(|key| SecretBox::new(Box::new(key)));
     let settings = CoreSettings { search_folder, log_key, ..settings() };
-    Ok(Core::start(store, settings, Arc::new(SystemClock), Arc::new(SystemIdSource)).await?)
+    Ok(Core::start(store, settings, clock, Arc::new(SystemIdSource)).await?)
 }
 
 /// Starts a core in this process that other cores reach over a socket.

@@ -7,6 +7,7 @@
 mod accounts;
 mod alerts;
 mod appends;
+mod archive;
 mod arrival;
 mod backup;
 mod bare;
@@ -151,6 +152,8 @@ enum Child {
     Receipts,
     /// Measures backups of the embedded store, and requests beside them
     Backup,
+    /// Measures builds of the files of a day, and appends beside them; on the embedded store
+    Archive,
     /// Measures what many alerts on one token cost a thesis; needs no service
     Alerts,
     /// Simulates how many of each role carry a load, with measured costs; needs no service
@@ -194,6 +197,7 @@ fn main() -> Result<(), Failure> {
         }
         Some(Child::Receipts) => Builder::new_multi_thread().enable_all().build()?.block_on(receipts::run(&options)),
         Some(Child::Backup) => Builder::new_multi_thread().enable_all().build()?.block_on(backup::run(&options)),
+        Some(Child::Archive) => Builder::new_multi_thread().enable_all().build()?.block_on(archive::run(&options)),
         Some(Child::Alerts) => alerts::run(),
         Some(Child::Capacity) => capacity::run(),
         Some(Child::Upstream) => Builder::new_multi_thread().enable_all().build()?.block_on(upstream::run(&options)),

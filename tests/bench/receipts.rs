@@ -2,7 +2,7 @@
 //! turns, the time until a new thesis has a receipt, the bytes of a leaf, receipts a second, and the time of a check
 //! without network.
 
-use std::{hint::black_box, path::Path, process::Stdio, time::Duration};
+use std::{hint::black_box, path::Path, process::Stdio, sync::Arc, time::Duration};
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use core_service::{
@@ -85,7 +85,8 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
 
 /// Appends theses, and waits until tree, derived events, fan-out and search have caught up.
 async fn append(options: &Options, setup: &Setup, has_tree: bool) -> Result<Run, Failure> {
-    let core = load::core_with(setup.open().await?, setup.search_dir(), has_tree.then_some(LOG_KEY)).await?;
+    let (log_key, clock) = (has_tree.then_some(LOG_KEY), Arc::new(SystemClock));
+    let core = load::core_with(setup.open().await?, setup.search_dir(), log_key, clock).await?;
     // The fixtures of a new sandbox are no part of the run, and a core that has just started does not sign yet.
     let before = load::settle(&core, &DATASET).await?;
     covered(&core, before).await?;

@@ -10,10 +10,13 @@ use tokio::process::Command;
 use crate::{
     Failure, Options,
     client::{Outcome, Protocol},
-    data::thesis_id,
+    data::{Random, thesis_id},
     process::{Service, test_key},
     report::{median, number, row},
 };
+
+/// Number of different theses that are posted.
+const POSTS: usize = 1_000;
 
 /// A service, and the requests to it.
 #[derive(Clone, Copy)]
@@ -32,10 +35,32 @@ pub(crate) fn reads_by_id(dir: &Path, theses: u64) -> Result<PathBuf, Failure> {
     Ok(file)
 }
 
+/// Writes the file of requests that post test theses. Returns its path.
+pub(crate) fn posts(dir: &Path) -> Result<PathBuf, Failure> {
+    let (file, mut random) = (dir.join("bench-posts"), Random::new(3));
+    let line = |number| {
+        let (profile, token) = (random.below(10_000), random.below(1_000));
+        format!(
+            "/v1/test/theses\t{{\"handle\":\"trader_{profile}\",\"token\":\"BENCH{token}\",\"text\":\"saved {number}: \
+             holding through the week.\"}}"
+        )
+    };
+    let lines: Vec<String> = (0..POSTS).map(line).collect();
+    std::fs::write(&file, lines.join("\n"))?;
+    Ok(file)
+}
+
 /// One run of a client.
 struct Run {
     outcome: Outcome,
     cpu_us: f64,
+}
+
+impl Run {
+    /// Requests a second.
+    fn rate(&self) -> f64 {
+        self.outcome.requests as f64 / self.outcome.seconds
+    }
 }
 
 /// The medians of a kind's runs.
@@ -85,30 +110,39 @@ pub(crate) async fn compare(
     Ok(runs.iter().map(|runs| medians(runs)).collect())
 }
 
-/// Runs one kind in turns without something beside it and with it, which `switch` ends and begins; gives the figures of
-/// both.
+/// Figures of one kind without something beside it and with it.
+pub(crate) struct Beside {
+    pub(crate) without: Figures,
+    pub(crate) with: Figures,
+    /// The median of the turns' ratios of the rate with it to the rate without it.
+    pub(crate) rate_ratio: f64,
+}
+
+/// Runs one kind in turns without something beside it and with it, which `switch` ends and begins.
 pub(crate) async fn beside(
     options: &Options,
     connections: usize,
     kind: &Kind<'_>,
-    switch: impl AsyncFn(bool),
-) -> Result<[Figures; 2], Failure> {
+    switch: impl AsyncFn(bool) -> Result<(), Failure>,
+) -> Result<Beside, Failure> {
     let mut runs = [Vec::new(), Vec::new()];
     run(kind, connections, options.seconds.min(0.5)).await?;
     for _ in 0..options.rounds {
         for (on, runs) in [false, true].into_iter().zip(&mut runs) {
-            switch(on).await;
+            switch(on).await?;
             runs.push(run(kind, connections, options.seconds).await?);
         }
     }
-    switch(false).await;
-    Ok(runs.map(|runs| medians(&runs)))
+    switch(false).await?;
+    let [without, with] = &runs;
+    let ratios = without.iter().zip(with).map(|(without, with)| with.rate() / without.rate()).collect();
+    Ok(Beside { without: medians(without), with: medians(with), rate_ratio: median(ratios) })
 }
 
 fn medians(runs: &[Run]) -> Figures {
     let of = |figure: fn(&Run) -> f64| median(runs.iter().map(figure).collect());
     Figures {
-        rate: of(|run| run.outcome.requests as f64 / run.outcome.seconds),
+        rate: of(Run::rate),
         p50_ms: of(|run| run.outcome.p50_ms),
         p99_ms: of(|run| run.outcome.p99_ms),
         cpu_us: of(|run| run.cpu_us),
