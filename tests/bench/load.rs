@@ -204,12 +204,13 @@ pub(crate) async fn store_pending(
     }
     settle(&core, &dataset).await?;
     let (store, now_ms) = (&core.shared.deliveries, SystemClock.now_ms());
-    let made = store.page(webhook, None, now_ms, REPEATED as usize).await?;
+    let page = store.page(webhook, None, now_ms, REPEATED as usize).await?;
+    let originals: Vec<Delivery> = page.into_iter().filter_map(|(_, delivery)| delivery).collect();
     for number in 0..i64::try_from(deliveries / REPEATED)? {
-        let copies = made.iter().map(|(_, made)| {
-            let created_at = made.created_at - number;
-            let id = delivery_id(webhook, created_at, &[&made.event_id, &number.to_string()]);
-            Delivery::pending(id, webhook.to_owned(), created_at, made.event_ref())
+        let copies = originals.iter().map(|original| {
+            let created_at = original.created_at - number;
+            let id = delivery_id(webhook, created_at, &[&original.event_id, &number.to_string()]);
+            Delivery::pending(id, webhook.to_owned(), created_at, original.event_ref())
         });
         let copies: Vec<Delivery> = copies.collect();
         store.create(&copies.iter().collect::<Vec<_>>(), now_ms).await?;
