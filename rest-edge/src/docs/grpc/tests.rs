@@ -10,7 +10,7 @@ use super::{
 };
 use crate::docs::menu::Menu;
 
-const MAX_PAGE_BYTES: usize = 100 * 1024;
+const MAX_PAGE_BYTES: usize = 150_000;
 
 fn own() -> impl Iterator<Item = &'static FileDescriptorProto> {
     descriptors::FILES.file.iter().filter(|file| file.package() == "thesis.v1")
