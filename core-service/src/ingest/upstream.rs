@@ -247,12 +247,18 @@ impl Upstream {
         self.stored_lookup(thing).await
     }
 
-    /// The last outcome in the store, of any core; none if the store does not answer.
+    /// The last outcome in the store, of any core, or a newer one of this core; none if the store does not answer.
     async fn stored_lookup(&self, thing: &Thing) -> Option<LookupRecord> {
         let (key, _) = key_of(thing);
-        let known = upstream::read_lookup(&self.shared.backend, &row_name(&key)).await.ok().flatten()?;
-        self.outcomes.insert(key, known);
-        Some(known)
+        let stored = upstream::read_lookup(&self.shared.backend, &row_name(&key)).await.ok().flatten()?;
+        // A lookup may have ended here during the read.
+        if let Some(known) = self.outcomes.get(&key)
+            && known.at > stored.at
+        {
+            return Some(known);
+        }
+        self.outcomes.insert(key, stored);
+        Some(stored)
     }
 
     /// True if an object that was last observed at `observed_at` is old enough for another lookup.

@@ -104,6 +104,22 @@ async fn a_caller_shares_a_miss_that_ended_during_its_read_of_the_store() {
 }
 
 #[tokio::test]
+async fn an_older_outcome_of_the_store_does_not_replace_one_that_came_during_its_read() {
+    let clock = ManualClock::new();
+    let store = SharedMemory::new(&clock);
+    let upstream = connector(store.clone(), &clock, REFUSING).await;
+    let thing = Thing::Handle("@ada".to_owned());
+    upstream.store_outcome(&thing, &LookupOutcome::Missing).await;
+    clock.advance(10 * MINUTE_MS);
+    let held = store.hold().await;
+    let mut lookup = pin!(upstream.lookup_here(thing.clone()));
+    assert!(poll!(&mut lookup).is_pending());
+    upstream.cache_outcome(&thing, &LookupOutcome::Found(None));
+    drop(held);
+    assert_eq!(lookup.await, LookupOutcome::Found(None));
+}
+
+#[tokio::test]
 async fn a_caller_shares_a_lookup_that_ended_after_its_read_of_the_store() {
     let clock = ManualClock::new();
     let upstream = connector(memory(&clock), &clock, REFUSING).await;
