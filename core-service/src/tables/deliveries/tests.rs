@@ -199,3 +199,16 @@ async fn the_oldest_delivery_may_wait_for_its_first_attempt() {
     store.create(&backlog.iter().collect::<Vec<_>>(), NOON).await.unwrap();
     assert_eq!(oldest(None).await, Some(NOON - 59 * 5 * MINUTE_MS));
 }
+
+#[tokio::test]
+async fn the_oldest_delivery_is_found_beside_a_damaged_one() {
+    let backend: SharedBackend = Arc::new(MemoryStore::new(false));
+    let store = DeliveryStore::new(Arc::clone(&backend), "run".to_owned());
+    let [damaged, retried] = [NOON, NOON + 1].map(pending);
+    store.create(&[&damaged, &retried], NOON).await.unwrap();
+    advance(&store, &attempted(&retried, 503, 1)).await;
+    damage_delivery(&backend, &damaged.id).await;
+    let totals = store.attempt_totals(WEBHOOK, NOON).await.unwrap();
+    let oldest = store.oldest_pending(WEBHOOK, &totals, None, NOON, |delivery| delivery).await.unwrap();
+    assert_eq!(oldest, Some(NOON + 1));
+}
