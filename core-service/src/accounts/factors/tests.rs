@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::{passkeys::tests::Authenticator, *};
 use crate::{
-    accounts::sessions::{admit, demand_confirmation},
+    accounts::sessions::{CONFIRMED_MS, admit, demand_confirmation},
     operations::{
         account::{
             add_passkey::add_passkey, add_totp::add_totp, begin_confirmation::begin_confirmation,
@@ -29,6 +29,14 @@ async fn two() -> (Arc<ManualClock>, [Arc<Core>; 2]) {
     let store = shared_memory(&clock);
     let cores = [core(Arc::clone(&store), &clock, 1).await, core(store, &clock, 2).await];
     (clock, cores)
+}
+
+/// Advances the clock. Both cores follow the control log to the new time.
+async fn advance(clock: &ManualClock, cores: [&Core; 2], ms: i64) {
+    clock.advance(ms);
+    for core in cores {
+        core.shared.control.refresh().await.unwrap();
+    }
 }
 
 async fn person(core: &Core, session: Option<v1::NewSession>) -> Person {
@@ -99,7 +107,7 @@ async fn a_code_is_needed_after_the_password_and_works_once() {
     let now_ms = other.shared.clock.now_ms();
     let used = finish(&one, &answer.challenge, code_proof(&secret, now_ms)).await;
     assert_eq!(error_code(used), Some(ErrorCode::SignInFailed));
-    clock.advance(STEP_MS);
+    advance(&clock, [&one, &other], STEP_MS).await;
     let now_ms = other.shared.clock.now_ms();
     let session = finish(&one, &answer.challenge, code_proof(&secret, now_ms)).await.unwrap().session;
     assert!(admit(&other.shared, Some(&session.unwrap().token), None).await.unwrap().user.second_factor);
@@ -117,7 +125,7 @@ async fn a_code_is_needed_after_the_password_and_works_once() {
     finish(&one, &next, recovery_proof(&codes[1])).await.unwrap();
     // A challenge expires after ten minutes, and one with another purpose never works here.
     let late = try_sign_in(&one).await.challenge;
-    clock.advance(CHALLENGE_MS);
+    advance(&clock, [&one, &other], CHALLENGE_MS).await;
     assert_eq!(error_code(finish(&one, &late, recovery_proof(&codes[2])).await), Some(ErrorCode::SignInFailed));
     let foreign = begin_confirmation(&one, &person, &v1::BeginConfirmationRequest {}).await.unwrap().challenge;
     assert_eq!(error_code(finish(&one, &foreign, recovery_proof(&codes[2])).await), Some(ErrorCode::SignInFailed));
@@ -225,7 +233,7 @@ async fn a_proof_confirms_the_session_for_a_while() {
     let (clock, [one, other]) = two().await;
     let (first, _) = signed_up(&one).await;
     let (secret, _) = with_totp(&one, &first).await;
-    clock.advance(crate::accounts::sessions::CONFIRMED_MS);
+    advance(&clock, [&one, &other], CONFIRMED_MS).await;
     let again = || async {
         let state = other.shared.control.state().people().user(&first.user.id).cloned().unwrap();
         let now_ms = other.shared.clock.now_ms();
@@ -241,7 +249,7 @@ async fn a_proof_confirms_the_session_for_a_while() {
     let right = v1::ConfirmSessionRequest { password: Some(PASSWORD.to_owned()), ..Default::default() };
     confirm_session(&one, &person, &right).await.unwrap();
     assert!(demand_confirmation(&again().await).is_ok());
-    clock.advance(crate::accounts::sessions::CONFIRMED_MS);
+    advance(&clock, [&one, &other], CONFIRMED_MS).await;
     let person = again().await;
     let begun = begin_confirmation(&one, &person, &v1::BeginConfirmationRequest {}).await.unwrap();
     let proof = Some(code_proof(&secret, person.now_ms));
