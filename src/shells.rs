@@ -45,7 +45,13 @@ pub(crate) fn complete(completion: &Completion, mut command: clap::Command) -> R
     };
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut command, NAME, &mut script);
-    Ok(io::stdout().write_all(&script)?)
+    let mut script = String::from_utf8(script)?;
+    if shell == Generator::Bash {
+        // clap_complete 4.6 writes the hyphen of the program's name in two ways, so commands of the second level would
+        // complete nothing.
+        script = script.replace("trade__subcmd__thesis__subcmd__", "trade__thesis__subcmd__");
+    }
+    Ok(io::stdout().write_all(script.as_bytes())?)
 }
 
 /// Writes a manual page for each command.
