@@ -12,7 +12,7 @@ use thesis_proto::error::ErrorCode;
 use crate::harness::{Service, fetch, http_client};
 
 /// Most bytes of a page.
-const MAX_BYTES: usize = 100 * 1_024;
+const MAX_BYTES: usize = 150_000;
 
 on_both_stores![
     every_link_leads_somewhere,

@@ -7,6 +7,9 @@ use thesis_proto::{
 
 use crate::page_query::PageQuery;
 
+/// A form shows filters up to this size.
+const MAX_BYTES: usize = 4_096;
+
 /// The typed fields that select events. A list is a text with commas.
 #[derive(Clone, Debug, Default)]
 pub(super) struct FilterFields {
@@ -67,6 +70,13 @@ impl FilterFields {
         (filters != v1::EventFilters::default()).then_some(filters)
     }
 
+    /// True if a form with these fields can edit the filters that they were made of: these are short enough, with one
+    /// text at most, and no other value contains a comma.
+    pub(super) fn holds(&self, filters: Option<&v1::EventFilters>) -> bool {
+        let is_same = self.filters().unwrap_or_default() == filters.cloned().unwrap_or_default();
+        is_same && self.token.len() + self.handle.len() + self.chain.len() + self.text.len() <= MAX_BYTES
+    }
+
     /// A checkbox for every event type.
     pub(super) fn boxes(&self) -> Vec<TypeBox> {
         let is_ticked = |name: &str| self.types.iter().any(|ticked| ticked == name);
@@ -91,8 +101,8 @@ mod tests {
         assert_eq!((&*fields.token, &*fields.handle, &*fields.chain), ("$RUN, tk_1", "@ada", ""));
         assert_eq!(fields.event_types(), types.map(i32::from));
         assert_eq!(fields.filters(), Some(filters.clone()));
-        let several = v1::EventFilters { text: vec!["moon".to_owned(), "sun".to_owned()], ..filters };
-        assert_ne!(FilterFields::of(&types, Some(&several)).filters(), Some(several));
+        let several = v1::EventFilters { text: vec!["moon".to_owned(), "sun".to_owned()], ..filters.clone() };
+        assert!(fields.holds(Some(&filters)) && !FilterFields::of(&types, Some(&several)).holds(Some(&several)));
         let ticked: Vec<_> = fields.boxes().into_iter().filter(|one| one.is_ticked).map(|one| one.name).collect();
         assert_eq!(ticked, ["thesis.created", "token.activity"]);
         assert_eq!(fields.boxes().len(), EVENT_TYPES.len());

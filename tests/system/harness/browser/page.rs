@@ -13,7 +13,7 @@ use super::form::{Field, Form};
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self'; font-src 'self'; \
                       connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 /// Most bytes of a page.
-const MAX_BYTES: usize = 60 * 1_024;
+const MAX_BYTES: usize = 80 * 1_024;
 /// Elements without an end.
 const VOID: &[&str] = &["area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"];
 /// Elements that the next one of their name ends.

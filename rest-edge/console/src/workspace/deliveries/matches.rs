@@ -135,7 +135,10 @@ pub(super) async fn show(
     } else {
         // Core has validated the filters.
         let filter = CompiledFilter::new(&types, webhook.filters.as_ref()).map_err(|_| ApiError::internal())?;
-        (filter, Faults::none(), FilterFields::of(&types, webhook.filters.as_ref()))
+        let own = FilterFields::of(&types, webhook.filters.as_ref());
+        // Filters that the form cannot hold are not tried with a change.
+        let fields = if own.holds(webhook.filters.as_ref()) { own } else { FilterFields::of(&types, None) };
+        (filter, Faults::none(), fields)
     };
     let scan = if faults.whole().is_some() { ScanResult::default() } else { scan_events(&workspace, &filter).await? };
     let page = MatchesPage {

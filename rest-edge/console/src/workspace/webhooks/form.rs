@@ -19,8 +19,6 @@ use crate::{
 const CHANGED: [&str; 6] = ["url", "description", "events", FILTERS, HEADERS, "payload"];
 const FILTERS: &str = "filters";
 const HEADERS: &str = "headers";
-/// The form shows filters up to this size in bytes.
-const MAX_FILTERS: usize = 4_096;
 
 /// The typed fields of a webhook's form.
 #[derive(Default, Deserialize)]
@@ -139,8 +137,7 @@ pub(super) struct WebhookForm {
     pub(super) boxes: Vec<TypeBox>,
     /// True if deliveries have the thin payload.
     pub(super) is_thin: bool,
-    /// True if the form can edit the filters: they are short enough, with one text at most, and no other value contains
-    /// a comma.
+    /// True if the form can edit the filters.
     pub(super) shows_filters: bool,
     pub(super) faults: Faults,
 }
@@ -159,9 +156,7 @@ impl WebhookForm {
     pub(super) fn of(webhook: &v1::Webhook, faults: Faults) -> Self {
         let types: Vec<_> = webhook.events().collect();
         let filter = FilterFields::of(&types, webhook.filters.as_ref());
-        let is_same = filter.filters().unwrap_or_default() == webhook.filters.clone().unwrap_or_default();
-        let bytes = filter.token.len() + filter.handle.len() + filter.chain.len() + filter.text.len();
-        let shows_filters = is_same && bytes <= MAX_FILTERS;
+        let shows_filters = filter.holds(webhook.filters.as_ref());
         let description = webhook.description.clone().unwrap_or_default();
         let is_thin = webhook.payload() == v1::WebhookPayload::Thin;
         Self { shows_filters, is_thin, ..Self::new(webhook.url.clone(), description, filter, faults) }
