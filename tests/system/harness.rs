@@ -32,7 +32,7 @@ pub(crate) use self::{
     person::Person,
     process::{Process, Setup},
     project::{ALL_SCOPES, Key, Project},
-    receiver::Receiver,
+    receiver::{Receiver, teapot},
     service::{LIVE_KEY, SERVICE_TOKEN, Service, TEST_KEY, cluster, embedded, nodes},
     socket::Socket,
     sse::{Frame, Sse},

@@ -9,7 +9,7 @@ use crate::harness::{
     browser::{Form, Origin, Page},
     eventually,
     person::new_key,
-    text,
+    teapot, text,
 };
 
 on_both_stores![
@@ -198,16 +198,6 @@ async fn a_retry_is_sent_now(service: &Service) {
     assert!(viewer.open(&path).await.is(200).find_form(&format!("{path}/now")).is_none());
     let csrf = viewer.csrf().await;
     viewer.post(&format!("{path}/now"), &[("csrf", &*csrf), ("once", "forged")], Origin::Here).await.is(403);
-}
-
-/// An endpoint that answers each request with 418 and a body.
-async fn teapot() -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let url = format!("http://{}/", listener.local_addr().unwrap());
-    let answer = || async { (axum::http::StatusCode::IM_A_TEAPOT, "<b>short</b> and stout") };
-    let routes = axum::Router::new().route("/", axum::routing::post(answer));
-    tokio::spawn(async move { axum::serve(listener, routes).await });
-    url
 }
 
 async fn the_answer_to_a_failed_attempt_is_shown(service: &Service) {

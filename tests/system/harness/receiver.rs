@@ -182,3 +182,13 @@ impl Drop for Receiver {
         self.serving.abort();
     }
 }
+
+/// An endpoint that answers each request with 418 and a body.
+pub(crate) async fn teapot() -> String {
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/", listener.local_addr().unwrap());
+    let answer = || async { (axum::http::StatusCode::IM_A_TEAPOT, "<b>short</b> and stout") };
+    let routes = axum::Router::new().route("/", axum::routing::post(answer));
+    tokio::spawn(async move { axum::serve(listener, routes).await });
+    url
+}
