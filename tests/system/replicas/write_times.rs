@@ -60,8 +60,9 @@ async fn write_times_have_the_unit_of_the_time_windows() {
             let times = session.query_unpaged(&*query, ()).await.unwrap().into_rows_result().unwrap();
             let times: Vec<i64> = times.rows::<(i64,)>().unwrap().map(|row| row.unwrap().0).collect();
             (!times.is_empty()).then_some(times)
-        });
-        for time in times.await {
+        })
+        .await;
+        for time in times {
             let age_ms = now_ms() - at_ms(time);
             assert!((-ahead_ms..DAY_MS).contains(&age_ms), "{table}: a row of {time}, {age_ms} ms ago");
         }
