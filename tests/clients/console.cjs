@@ -357,7 +357,7 @@ async function live(root, { someone, project }) {
   const other = await page.getByLabel("Key", { exact: true }).inputValue();
   assert.equal(await me(other), 200);
   await root.page.goto("/console/administration");
-  await root.page.getByRole("link", { name: /^Withdraw/ }).click();
+  await root.page.getByRole("link", { name: "Withdraw live access of Hive" }).click();
   await press(root, "Withdraw live access");
   await until("live access is withdrawn", async () => (await me(other)) === 403);
   const refused = await page.goto(`${project}/live/webhooks`);
