@@ -35,6 +35,9 @@ pub(super) const SETTLE_MS: i64 = 5 * MINUTE_MS;
 const AHEAD_MS: i64 = 10 * MINUTE_MS;
 /// Entries of one read.
 const PAGE: u64 = 256;
+/// After each read a build rests this many times as long as the read and its work took. Appends share the processors and the
+/// store with it, and may be at most a tenth slower; a day of a million theses still takes minutes only.
+const REST: u32 = 5;
 /// Entries of one read that searches for an erasure.
 const ERASURE_PAGE: usize = 1_000;
 
@@ -214,7 +217,7 @@ impl Archive {
                 })
                 .await?;
             after = to;
-            sleep(started.elapsed()).await;
+            sleep(started.elapsed() * REST).await;
         }
         self.run_on_thread(move || writer.finish()).await
     }
@@ -249,7 +252,7 @@ async fn last_changes(log: &LogStore, dataset: &Dataset, part: LogPart) -> Store
         let to = part.upto.min(after + PAGE);
         log.entries(dataset.name(), after, to).await?.iter().for_each(|entry| changes.note(entry));
         after = to;
-        sleep(started.elapsed()).await;
+        sleep(started.elapsed() * REST).await;
     }
     Ok(changes)
 }
