@@ -64,8 +64,8 @@ pub(crate) async fn run(api: Api, settings: &Settings) -> ExitCode {
     let is_verdict = matches!(api.subject, Subject::Verify(_));
     match call(api, settings).await {
         Ok(code) => code,
-        // The reader of the output, such as `head`, has closed it.
-        Err(error) if is_closed_pipe(&error) => ExitCode::SUCCESS,
+        // The reader of the output, such as `head`, has closed it. A verdict that nobody read is none.
+        Err(error) if is_closed_pipe(&error) && !is_verdict => ExitCode::SUCCESS,
         Err(error) => {
             note(&error.to_string());
             ExitCode::from(if is_verdict { 2 } else { 1 })

@@ -76,6 +76,9 @@ class Webhooks(unittest.TestCase):
         self.refuses(own(BODY, OLD), PUBLIC)
         self.refuses({"Service-Signature": f"t={NOW}"}, OLD)
         self.refuses(own(BODY, "whsec_"), PUBLIC)
+        for known in ("", "whsec_", "secret"):
+            self.refuses(own(BODY, known), known)
+            self.refuses(own(BODY, known), OLD, known)
         # A secret that is no base64 signs nothing by Standard Webhooks.
         self.refuses(standard(BODY) | {"webhook-signature": "v1,"}, "whsec_?")
 

@@ -40,6 +40,10 @@ export async function verifyWebhook(
 ): Promise<WebhookEvent> {
   const content = bytesOf(body);
   const given = typeof keys === "string" ? [keys] : keys;
+  // Anybody can sign by an empty secret.
+  if (!given.every((key) => /^wh(sec|pk)_./.test(key))) {
+    throw new WebhookSignatureError("a secret begins with whsec_, a public key with whpk_");
+  }
   const secrets = given.filter((key) => !key.startsWith("whpk_"));
   const header = lookup(headers);
   const [own, standard] = [header("service-signature"), header("webhook-signature")];

@@ -67,7 +67,10 @@ test("it refuses what is not signed", async () => {
   await refuses({ "Service-Signature": `t=${NOW},v1=zz,v1` }, OLD);
   await refuses({ ...standard(BODY, [OLD]), "webhook-signature": "v1, v1 v1,?" }, OLD);
   await refuses(standard(BODY, [OLD]), "whsec_?");
-  await refuses({ "Service-Signature": "t=1,v1=" }, "");
+  for (const known of ["", "whsec_", "secret"]) {
+    await refuses({ "Service-Signature": `t=${NOW},v1=` }, known);
+    await refuses(own(BODY, [OLD]), [OLD, known]);
+  }
 });
 
 test("it refuses old times", async () => {

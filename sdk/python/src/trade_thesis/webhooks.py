@@ -15,6 +15,7 @@ import binascii
 import hashlib
 import hmac
 import json
+import re
 import time
 from collections.abc import Callable, Iterable, Mapping
 from typing import Protocol, TypeAlias
@@ -64,8 +65,11 @@ def verify(
         now: The clock, in Unix seconds.
 
     Raises:
-        WebhookSignatureError: No key has signed, or the time is another one.
+        WebhookSignatureError: No key has signed, the time is another one, or a key has another form.
     """
+    # Anybody can sign by an empty secret.
+    if not all(re.match(r"wh(sec|pk)_.", key) for key in keys):
+        raise WebhookSignatureError("a secret begins with whsec_, a public key with whpk_")
     content = body.encode() if isinstance(body, str) else bytes(body)
     lower = {name.lower(): value for name, value in headers.items()}
     secrets = [key for key in keys if not key.startswith("whpk_")]
