@@ -20,8 +20,11 @@ const SEAL_BYTES: usize = 28;
 
 /// Names that HTTP, signatures or this service use, in lower case.
 const RESERVED_NAMES: &[&str] = &[
+    "accept-encoding",
     "connection",
+    "date",
     "expect",
+    "forwarded",
     "host",
     "http2-settings",
     "keep-alive",
@@ -32,6 +35,7 @@ const RESERVED_NAMES: &[&str] = &[
     "transfer-encoding",
     "upgrade",
     "user-agent",
+    "via",
 ];
 /// Prefixes of names that HTTP, signatures or this service use.
 const RESERVED_PREFIXES: &[&str] = &["content-", "proxy-", "service-", "webhook-", "x-service-"];
@@ -169,10 +173,13 @@ mod tests {
         for name in ["Host", "content-LENGTH", "Content-Type", "transfer-encoding", "Connection", "TE", "upgrade"] {
             assert!(!passes(&[header(name, "x")], false), "{name}");
         }
+        for name in ["Accept-Encoding", "Date", "Forwarded", "Via"] {
+            assert!(!passes(&[header(name, "x")], false), "{name}");
+        }
         for name in ["webhook-id", "Webhook-Signature", "service-signature", "X-Service-Token", "User-Agent"] {
             assert!(!passes(&[header(name, "x")], false), "{name}");
         }
-        for name in ["Authorization", "X-Api-Key", "hosts", "cookie", "tea", "x-webhook-id"] {
+        for name in ["Authorization", "X-Api-Key", "hosts", "cookie", "tea", "x-webhook-id", "accept"] {
             assert!(passes(&[header(name, "x")], false), "{name}");
         }
     }
