@@ -35,8 +35,8 @@ pub(super) const SETTLE_MS: i64 = 5 * MINUTE_MS;
 const AHEAD_MS: i64 = 10 * MINUTE_MS;
 /// Entries of one read.
 const PAGE: u64 = 256;
-/// After each read a build rests this many times as long as the read and its work took. Appends share the processors and the
-/// store with it, and may be at most a tenth slower; a day of a million theses still takes minutes only.
+/// A build rests this many times as long as each read and its work took. Appends share the processors and the store with
+/// it, and may be at most a tenth slower; a day of a million theses still takes only minutes.
 const REST: u32 = 5;
 /// Entries of one read that searches for an erasure.
 const ERASURE_PAGE: usize = 1_000;

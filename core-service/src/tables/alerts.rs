@@ -24,9 +24,10 @@ pub fn progress_change(dataset: &str, change: &AlertChange, version: i64) -> Cha
 /// Deletes the progress of an alert that was deleted. `head` is the last entry of its log since then. A repeat is safe.
 ///
 /// The judge on another core may not know of the deletion yet. The log refuses its later entries, since the progress
-/// before them is missing. A cluster ignores the rows of its entries up to the head: their versions are not higher. The
-/// embedded store forgets deletions, and may keep the row of an entry that was under way. Such a row only takes space.
-/// The version is no higher than the head, because a request that was interrupted may create the alert again.
+/// before them is missing, unless the alert had none: then its first entry is taken and its row stays. A cluster
+/// ignores the rows of its entries up to the head: their versions are not higher. The embedded store forgets deletions,
+/// and may keep the row of an entry that was under way. Such a row only takes space. The version is no higher than the
+/// head, because a request that was interrupted may create the alert again.
 pub async fn delete_progress(backend: &SharedBackend, dataset: &str, alert: &str, head: u64) -> StoreResult<()> {
     let (key, version) = (key![dataset, alert], i64::try_from(head).unwrap_or(i64::MAX));
     backend.apply(vec![Change { table: &schema::ALERT_PROGRESS, key, version, body: None, ttl: None }]).await
