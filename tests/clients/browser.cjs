@@ -9,11 +9,7 @@ const axe = readFileSync(from.resolve("axe-core/axe.min.js"), "utf8");
 
 const [base] = process.argv.slice(2);
 const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
-// Colours do not depend on the width, nor widths on the theme, so each theme has a width.
-const VIEWS = [
-  ["light", 1280],
-  ["dark", 360],
-];
+const VIEWS = ["light", "dark"].flatMap((theme) => [360, 1280].map((width) => [theme, width]));
 // The names of the pages that were looked at.
 const seen = [];
 
