@@ -69,6 +69,13 @@ async function searched(reader) {
   await page.locator(".finder").waitFor({ state: "hidden" });
   await found("invalid_cursor", "/docs/errors#invalid_cursor");
   assert.deepEqual(asked.filter((path) => path.startsWith("/docs")), ["/docs/search.json"]);
+  // It opens again before the page is drawn without it.
+  const reopened = () => page.evaluate(() => {
+    document.querySelector(".finder").close();
+    document.activeElement.dispatchEvent(new KeyboardEvent("keydown", { key: "/", bubbles: true }));
+    return document.querySelector(".finder").open;
+  });
+  assert.ok(await reopened());
   // It works without the network, too.
   await page.context().setOffline(true);
   await page.keyboard.press("Escape");

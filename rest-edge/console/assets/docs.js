@@ -265,7 +265,8 @@ found.addEventListener("click", (event) => event.target.closest("a") && finder.c
 finder.addEventListener("click", (event) => event.target === finder && finder.close());
 document.querySelector(".search").addEventListener("click", find);
 document.addEventListener("keydown", (event) => {
-  const writes = event.target.closest?.("input, textarea, select, [contenteditable]");
+  // A search that was closed has the focus until the page is drawn again.
+  const writes = event.target.closest?.("input, textarea, select, [contenteditable]")?.checkVisibility();
   const opens = event.key === "/" && !writes && !event.ctrlKey && !event.metaKey && !event.altKey;
   if (opens || (event.key === "k" && (event.ctrlKey || event.metaKey))) {
     event.preventDefault();
