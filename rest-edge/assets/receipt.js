@@ -24,16 +24,8 @@ const receipts = (() => {
     if (!holds) throw new Invalid(message);
   };
 
-  const bytes = (...parts) => {
-    const arrays = parts.map((part) => (typeof part === "string" ? encoder.encode(part) : part));
-    const joined = new Uint8Array(arrays.reduce((sum, { length }) => sum + length, 0));
-    let at = 0;
-    for (const array of arrays) {
-      joined.set(array, at);
-      at += array.length;
-    }
-    return joined;
-  };
+  const bytes = (...parts) =>
+    Uint8Array.from(parts.flatMap((part) => [...(typeof part === "string" ? encoder.encode(part) : part)]));
 
   const equal = (one, other) => one.length === other.length && one.every((byte, index) => byte === other[index]);
 
@@ -231,15 +223,26 @@ const receipts = (() => {
     return undefined;
   };
 
-  // Reads JSON as the command does, which refuses what `JSON.parse` rounds: a number that is not written as a whole one
-  // becomes 0.5, which no field may have.
+  // Reads JSON as the command does. It refuses what `JSON.parse` rounds: a number that is not written as a whole one
+  // becomes 0.5, which no field may have. It also refuses two fields of one name, of which `JSON.parse` keeps the last.
   const parse = (text) => {
     JSON.parse(text);
-    let depth = 0;
-    const exact = text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|[[{\]}]|-?[0-9][0-9.eE+-]*/g, (token) => {
-      if (token === "[" || token === "{") depth += 1;
-      if (token === "]" || token === "}") depth -= 1;
-      if (depth > MAX_DEPTH) throw new Unreadable(`The file is not readable: it has more than ${MAX_DEPTH} levels.`);
+    // The names of each object that is open; a list has none.
+    const open = [];
+    const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?|[[{\]}]|-?[0-9][0-9.eE+-]*/g;
+    const exact = text.replace(tokens, (token, colon) => {
+      if (token === "[" || token === "{") open.push(new Set());
+      if (token === "]" || token === "}") open.pop();
+      if (open.length > MAX_DEPTH) {
+        throw new Unreadable(`The file is not readable: it has more than ${MAX_DEPTH} levels.`);
+      }
+      if (colon !== undefined) {
+        const [names, name] = [open.at(-1), JSON.parse(token.slice(0, -colon.length))];
+        if (names.has(name)) {
+          throw new Unreadable(`The file can be read in two ways: an object has two fields ${JSON.stringify(name)}.`);
+        }
+        names.add(name);
+      }
       return /^-?[0-9]/.test(token) && !/^(0|-?[1-9][0-9]*)$/.test(token) ? "0.5" : token;
     });
     return JSON.parse(exact);

@@ -304,6 +304,9 @@ func readDocument(content []byte) (*document, error) {
 	if _, err := decoder.Token(); err != io.EOF {
 		return nil, invalid("unreadable", "something follows its JSON")
 	}
+	if name, isTwice := nameTwice(json.NewDecoder(bytes.NewReader(content))); isTwice {
+		return nil, invalid("unreadable", "it can be read in two ways: an object has two fields %q", name)
+	}
 	reader := fieldReader{fields: fieldsOf(value)}
 	read := &document{object: reader.text("object")}
 	_, isOfFile := reader.fields["entry"]

@@ -14,7 +14,7 @@ const EXPECTED = (wrong) => ({ null: "Valid", unreadable: "Not readable" })[wron
 
 // What the sentence says of each word of the vectors.
 const PHRASES = {
-  unreadable: /is empty|cut off|neither a receipt nor|is no complete receipt/,
+  unreadable: /is empty|cut off|can be read in two ways|neither a receipt nor|is no complete receipt/,
   number: /The field evidence\.\S+ has a number that is not whole/,
   evidence: /evidence is not complete/,
   salt: /salt does not have 16 bytes/,
@@ -54,6 +54,7 @@ async function judgesAll(page, address) {
     const condition = isTrusted ? /^Signed by a key that you trust: / : /^If the key \S+ is the service's: /;
     assert.match(sentence, wrong === null ? condition : PHRASES[wrong], file);
     if (file === "unreadable/cut-off.json") assert.match(sentence, /^The file is cut off: /);
+    if (file.startsWith("unreadable/two-")) assert.match(sentence, /^The file can be read in two ways: an object has two /);
     if (wrong === null) {
       assert.equal(await page.locator("#badge").getAttribute("class"), `badge ${isTrusted ? "good" : "warn"}`, file);
     }

@@ -17,6 +17,9 @@ pub enum Unreadable {
     /// Its JSON is wrong.
     #[error("the file is not JSON: {0}")]
     Json(String),
+    /// Readers of JSON understand it differently.
+    #[error("the file can be read in two ways: {0}")]
+    Ambiguous(String),
     /// Its JSON is something else.
     #[error("the file is neither a receipt nor a statement: its field `object` names none of them")]
     Object,

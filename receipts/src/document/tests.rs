@@ -358,3 +358,22 @@ fn other_files_are_unreadable() {
         assert!(matches!(error, Unreadable::Field { object: named, .. } if named == object));
     }
 }
+
+#[test]
+fn a_name_that_stands_twice_in_one_object_is_refused() {
+    let whole = serde_json::to_string(&receipt("text")).unwrap();
+    let with_field = |field: &str| whole.replacen('{', &format!("{{{field},"), 1);
+    // The same name may stand in several objects.
+    assert!(Document::parse(with_field(r#""a": [{"b": 1}, {"b": 2}, {"a": {"b": 3}}]"#).as_bytes()).is_ok());
+    for (field, name) in [
+        (r#""livemode": true"#, "livemode"),
+        (r#""\u006civemode": true"#, "livemode"),
+        (r#""a": 1, "a": 1"#, "a"),
+        (r#""a": [[{"b": 1, "c": {}, "b": 2}]]"#, "b"),
+        (r#""a": {"": null, "": true}"#, ""),
+    ] {
+        let error = Document::parse(with_field(field).as_bytes()).unwrap_err();
+        let begin = format!("the file can be read in two ways: an object has two fields `{name}` at line 1 column ");
+        assert!(error.to_string().starts_with(&begin), "{field}: {error}");
+    }
+}

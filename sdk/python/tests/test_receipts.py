@@ -32,6 +32,8 @@ class Receipts(unittest.TestCase):
                     with self.assertRaises(receipts.ReceiptError) as caught:
                         receipts.verify(content, **given)
                     self.assertEqual(caught.exception.reason, vector["wrong"], str(caught.exception))
+                    is_ambiguous = "two ways: an object has two fields '" in str(caught.exception)
+                    self.assertEqual(is_ambiguous, vector["file"].startswith("unreadable/two-"))
         self.assertEqual(kinds, {"thesis", "file", "statement"})
 
     def test_json_has_its_canonical_form(self) -> None:

@@ -24,6 +24,8 @@ test("every vector has its verdict", async () => {
       await assert.rejects(verifying, (error) => {
         assert(error instanceof ReceiptError, file);
         assert.equal(error.reason, wrong, `${file}: ${error.message}`);
+        const isAmbiguous = error.message.includes("two ways: an object has two fields ");
+        assert.equal(isAmbiguous, file.startsWith("unreadable/two-"), `${file}: ${error.message}`);
         return true;
       });
       continue;

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from . import _notes
-from ._canonical import NotCanonicalError, canonical, parse
+from ._canonical import NotCanonicalError, TwoFieldsError, canonical, parse
 from ._file_entry import named_file
 from ._models import ArchiveReceipt, Receipt, Statement
 from ._notes import (
@@ -126,6 +126,8 @@ def _read(document: Any) -> tuple[Mapping[str, Any], Literal["thesis", "file", "
         demand(len(raw) <= MAX_BYTES, "unreadable", "the document is too long")
         try:
             raw = parse(raw.decode() if isinstance(raw, bytes) else raw)
+        except TwoFieldsError as error:
+            raise ReceiptError("unreadable", f"the document can be read in two ways: {error}") from error
         except (ValueError, RecursionError) as error:
             raise ReceiptError("unreadable", f"the document is not JSON, or it is cut off: {error}") from error
     kind = None
