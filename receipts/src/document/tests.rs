@@ -377,3 +377,12 @@ fn a_name_that_stands_twice_in_one_object_is_refused() {
         assert!(error.to_string().starts_with(&begin), "{field}: {error}");
     }
 }
+
+/// With the feature `raw_value`, `serde_json` would take the text of such a field for the evidence itself.
+#[test]
+fn evidence_in_a_text_is_no_evidence() {
+    let mut receipt = receipt("text");
+    receipt.evidence = json!({"$serde_json::private::RawValue": receipt.evidence.to_string()});
+    let error = Document::parse(serde_json::to_string(&receipt).unwrap().as_bytes()).unwrap_err();
+    assert!(matches!(error, Unreadable::Ambiguous(_)), "{error}");
+}

@@ -8,6 +8,9 @@ use serde::{
     de::{Error, MapAccess, SeqAccess, Visitor},
 };
 
+/// A field with this name is read by `serde_json` as the JSON in its text, and by no other parser.
+const RAW_VALUE: &str = "$serde_json::private::RawValue";
+
 /// Any JSON value whose objects have each name once. It keeps nothing of the value.
 pub(super) struct UniqueNames;
 
@@ -56,6 +59,9 @@ impl<'de> Visitor<'de> for UniqueNames {
     fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Self, A::Error> {
         let mut names = BTreeSet::new();
         while let Some(name) = fields.next_key::<String>()? {
+            if name == RAW_VALUE {
+                return Err(A::Error::custom(format_args!("an object has the field `{name}`")));
+            }
             if names.contains(&name) {
                 return Err(A::Error::custom(format_args!("an object has two fields `{name}`")));
             }
