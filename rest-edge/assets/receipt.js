@@ -74,8 +74,10 @@ const receipts = (() => {
   // The root that follows from a leaf and its inclusion proof (RFC 9162, section 2.1.3.2).
   const rootFrom = async (leaf, index, size, path) => {
     let [place, last, root] = [index, size - 1, leaf];
+    const wrongLength = `The proof has ${path.length} hashes, and no proof for the entry ${index + 1} of ${size} ` +
+      "entries has that many, so it was changed or is the proof of another entry.";
     for (const hash of path) {
-      demand(last > 0, "The proof has more hashes than the tree is high.");
+      demand(last > 0, wrongLength);
       if (place % 2 === 1 || place === last) {
         root = await nodeHash(hash, root);
         while (place % 2 === 0 && place !== 0) [place, last] = [place / 2, Math.floor(last / 2)];
@@ -84,7 +86,7 @@ const receipts = (() => {
       }
       [place, last] = [Math.floor(place / 2), Math.floor(last / 2)];
     }
-    demand(last === 0, "The proof has fewer hashes than the tree is high.");
+    demand(last === 0, wrongLength);
     return root;
   };
 
@@ -351,8 +353,8 @@ const receipts = (() => {
     demand(index < checkpoint.size, "The checkpoint does not reach this entry.");
     demand(
       equal(await rootFrom(leaf, index, checkpoint.size, path), checkpoint.root),
-      "The proof does not lead from the evidence to the checkpoint: evidence, salt or proof were changed, or belong " +
-        "to another entry.",
+      "The evidence and the salt do not belong to the hashes of the proof, which do not lead from them to the root " +
+        "of the checkpoint: one of the three was changed, or the hashes are those of another entry.",
     );
   };
 

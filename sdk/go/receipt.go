@@ -242,8 +242,12 @@ func (d *document) verifyEntry(
 	}
 	commitment := sha256.Sum256(slices.Concat(salt, evidence))
 	root, isComplete := rootOfInclusion(d.index, checked.size, leafHash(commitment), checked.path)
-	if !isComplete || root != checked.root {
-		return nil, invalid("root", "the proof does not lead from the evidence to the checkpoint")
+	if !isComplete {
+		return nil, invalid("length", "the proof has %d hashes, and no proof for the entry %d of %d has that many",
+			len(checked.path), d.index+1, checked.size)
+	}
+	if root != checked.root {
+		return nil, invalid("root", "evidence and salt do not belong to the hashes of the proof, or one of them was changed")
 	}
 	return checked.finish(result, isTrusted, witnesses)
 }

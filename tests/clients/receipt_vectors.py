@@ -231,8 +231,11 @@ def wrong_documents(valid):
     yield "proof-of-another-leaf", changed(plain, "proof", other["proof"]), {}, "index"
     moved = swapped(other["proof"], f"index {other['index']}\n", f"index {plain['index']}\n")
     yield "hashes-of-another-leaf", changed(plain, "proof", moved), {}, "root"
-    yield "missing-hash", changed(plain, "proof", "\n".join(lines[:2] + lines[3:])), {}, "root"
-    yield "one-hash-more", changed(plain, "proof", "\n".join(lines[:3] + lines[2:])), {}, "root"
+    last = valid["deleted"]
+    moved = swapped(last["proof"], f"index {last['index']}\n", f"index {plain['index']}\n")
+    yield "hashes-of-the-last-leaf", changed(plain, "proof", moved), {}, "length"
+    yield "missing-hash", changed(plain, "proof", "\n".join(lines[:2] + lines[3:])), {}, "length"
+    yield "one-hash-more", changed(plain, "proof", "\n".join(lines[:3] + lines[2:])), {}, "length"
     yield "changed-hash", changed(plain, "proof", swapped(proof, lines[2], encode(bytes(32)))), {}, "root"
     yield "cut-off-proof", changed(plain, "proof", proof[: len(proof) // 2]), {}, "form"
     yield "changed-root", changed(plain, "proof", swapped(proof, root_line, encode(bytes(32)))), {}, "signature"

@@ -260,7 +260,9 @@ fn a_changed_proof_is_refused_with_what_is_wrong() {
     };
     assert_eq!(changed(&|proof| proof.hashes[3][0] ^= 1), Invalid::Root);
     assert_eq!(changed(&|proof| proof.hashes.swap(0, 1)), Invalid::Root);
-    assert_eq!(changed(&|proof| proof.hashes.truncate(3)), Invalid::Root);
+    let length = |hashes| Invalid::Length { hashes, index: INDEX, size: SIZE };
+    assert_eq!(changed(&|proof| proof.hashes.truncate(3)), length(3));
+    assert_eq!(changed(&|proof| proof.hashes.push([0; 32])), length(11));
     assert_eq!(replaced("\n1000\n", "\n1001\n"), signature());
     assert_eq!(replaced("\n1000\n", "\n01000\n"), Invalid::CheckpointForm);
     assert_eq!(replaced("\n\n", "\n"), Invalid::CheckpointForm);

@@ -188,7 +188,8 @@ def _verify(
     else:
         demand(index < checkpoint.size, "beyond", "the checkpoint does not reach this entry")
         is_in_tree = root_from(leaf, index, checkpoint.size, path) == checkpoint.root
-        demand(is_in_tree, "root", "the proof does not lead from the evidence to the checkpoint")
+        do_not_belong = "evidence and salt do not belong to the hashes of the proof, or one of them was changed"
+        demand(is_in_tree, "root", do_not_belong)
     seen = tuple(_witness(key, checkpoint) for key in witnesses)
     texts = tuple(key.text for key in keys)
     return Verified(kind, raw, checkpoint.origin, dataset, checkpoint.size, texts, is_trusted, seen)
