@@ -55,7 +55,7 @@ async function judgesAll(page, address) {
     const condition = isTrusted ? /^Signed by a key that you trust: / : /^If the key \S+ is the service's: /;
     assert.match(sentence, wrong === null ? condition : PHRASES[wrong], file);
     if (file === "unreadable/cut-off.json") assert.match(sentence, /^The file is cut off: /);
-    if (file.startsWith("unreadable/two-")) assert.match(sentence, /^The file can be read in two ways: an object has two /);
+    if (file.startsWith("unreadable/two-")) assert.match(sentence, /^The file can be read in two ways: an object has /);
     if (wrong === null) {
       assert.equal(await page.locator("#badge").getAttribute("class"), `badge ${isTrusted ? "good" : "warn"}`, file);
     }
