@@ -1,7 +1,7 @@
 //! Gets the cosignatures of witnesses for the checkpoints of a log.
 //!
 //! The core that leads a log sends the newest checkpoint to all witnesses at the same time. It stores the checkpoint
-//! with its cosignatures in a separate row, beside the newest checkpoint, and adds each cosignature when it arrives. The
+//! with its cosignatures in a separate row, beside the newest checkpoint, and adds each one when it arrives. The
 //! core continues to sign while it waits, so a silent witness delays no checkpoint. Nor does it delay the others: each
 //! round sends the newest checkpoint to all witnesses that have ended their last request.
 
