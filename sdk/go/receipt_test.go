@@ -2,10 +2,12 @@ package tradethesis
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -63,6 +65,48 @@ func TestReceiptsAreJudgedAsTheVectorsSay(t *testing.T) {
 		isAmbiguous := strings.Contains(wrong.Message, "two ways: an object has two fields ")
 		if isAmbiguous != strings.HasPrefix(row.File, "unreadable/two-") {
 			t.Errorf("%s: %v", row.File, err)
+		}
+	}
+}
+
+func TestNoMutationIsValid(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(vectorsFolder, "mutations.json"))
+	if errors.Is(err, os.ErrNotExist) && os.Getenv("CI") != "true" {
+		t.Skip("the test vectors are not here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mutations []struct {
+		File  string
+		Edits [][3]any
+	}
+	if err := json.Unmarshal(content, &mutations); err != nil {
+		t.Fatal(err)
+	}
+	if len(mutations) != 1000 {
+		t.Fatal(len(mutations))
+	}
+	for _, mutation := range mutations {
+		content, err := os.ReadFile(filepath.Join(vectorsFolder, mutation.File))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var valid struct{ Keys []string }
+		if err := json.Unmarshal(content, &valid); err != nil {
+			t.Fatal(err)
+		}
+		for _, edit := range mutation.Edits {
+			place, removed := int(edit[0].(float64)), int(edit[1].(float64))
+			inserted, err := base64.StdEncoding.DecodeString(edit[2].(string))
+			if err != nil {
+				t.Fatal(err)
+			}
+			content = slices.Concat(content[:place], inserted, content[place+removed:])
+		}
+		var wrong *ReceiptError
+		if _, err := VerifyReceipt(content, valid.Keys, nil); !errors.As(err, &wrong) {
+			t.Errorf("%+v: %v", mutation, err)
 		}
 	}
 }

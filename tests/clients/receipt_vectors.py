@@ -11,6 +11,7 @@ import sys
 
 from receipt_formats import COSIGNATURE, FILE_FIELD, Key, canonical, checkpoint_text, consistency, encode, inclusion
 from receipt_formats import leaf_hash, node_hash, protobuf, root, sha256, statement_text
+from receipt_mutations import mutations
 
 GENERATION = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 LIVE, SANDBOX = f"trade-thesis/live/{GENERATION}", f"trade-thesis/sandbox/{GENERATION}"
@@ -379,7 +380,8 @@ def files():
         "tree": tree(),
         "documents": listed,
     }
-    return made | {"vectors.json": dump(index)}
+    listed_mutations = mutations({name: dump(document) for name, document in valid.items()})
+    return made | {"vectors.json": dump(index), "mutations.json": listed_mutations}
 
 
 def main():

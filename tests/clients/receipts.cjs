@@ -62,6 +62,38 @@ async function judgesAll(page, address) {
   }
 }
 
+// The verifier of the page refuses every mutation, and says why.
+async function refusesMutations(page) {
+  await page.goto("/verify");
+  const mutations = JSON.parse(readFileSync(join(vectors, "mutations.json"), "utf8"));
+  const files = mutations.map(({ file, edits }) => {
+    let content = readFileSync(join(vectors, file));
+    const { keys } = JSON.parse(content);
+    for (const [place, removed, inserted] of edits) {
+      const rest = content.subarray(place + removed);
+      content = Buffer.concat([content.subarray(0, place), Buffer.from(inserted, "base64"), rest]);
+    }
+    return { file, edits, keys, content: content.toString("base64") };
+  });
+  assert.equal(files.length, 1000);
+  const accepted = await page.evaluate(async (all) => {
+    const wrong = [];
+    for (const { file, edits, keys, content } of all) {
+      const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
+      try {
+        const trusted = await Promise.all(keys.map((key) => receipts.readKey(key)));
+        await receipts.verify(receipts.read(bytes), trusted);
+        wrong.push({ file, edits });
+      } catch (error) {
+        const isRefusal = error instanceof receipts.Invalid || error instanceof receipts.Unreadable;
+        if (!isRefusal) wrong.push({ file, edits, error: String(error) });
+      }
+    }
+    return wrong;
+  }, files);
+  assert.deepEqual(accepted, []);
+}
+
 // A text of somebody else is shown as it is, and is never a part of the page.
 async function shows(page, name) {
   const file = join(vectors, `valid/${name}.json`);
@@ -141,6 +173,7 @@ walk(async (browser) => {
   await dropped(page);
   await typed(page);
   await bounded(page);
+  await refusesMutations(page);
   if (live) {
     const { keys } = JSON.parse(readFileSync(live, "utf8"));
     const { badge, sentence } = await judged(page, "/verify", live, keys);
