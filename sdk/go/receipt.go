@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // ReceiptError says why a receipt or a statement proves nothing.
@@ -299,6 +300,10 @@ type document struct {
 
 // readDocument reads the fields of a document by their exact names, which encoding/json alone does not do.
 func readDocument(content []byte) (*document, error) {
+	// encoding/json would replace what is no UTF-8.
+	if !utf8.Valid(content) {
+		return nil, invalid("unreadable", "it is not a text in UTF-8")
+	}
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.UseNumber()
 	var value any

@@ -156,6 +156,22 @@ func TestTheTreeIsThatOfTheVectors(t *testing.T) {
 	}
 }
 
+func TestAReceiptIsUTF8(t *testing.T) {
+	content, err := os.ReadFile(filepath.Join(vectorsFolder, "valid/plain.json"))
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skip("the test vectors are not here")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	for later, isValid := range map[string]bool{"\u00ff": true, "\xff": false} {
+		read := bytes.Replace(content, []byte("{"), []byte(`{"later": "`+later+`",`), 1)
+		if _, err := VerifyReceipt(read, nil, nil); (err == nil) != isValid {
+			t.Errorf("%q: %v", later, err)
+		}
+	}
+}
+
 // A receipt of the API that a program writes to a file is still valid.
 func TestAReceiptOfTheAPIStaysValid(t *testing.T) {
 	for _, name := range []string{"valid/escapes.json", "valid/more-fields.json", "valid/hostile-names.json"} {
