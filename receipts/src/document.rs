@@ -3,11 +3,13 @@
 mod invalid;
 #[cfg(test)]
 mod tests;
+mod unique_names;
 mod verify;
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use self::unique_names::UniqueNames;
 pub use self::{
     invalid::{Invalid, Unreadable},
     verify::{Subject, VerifiedDocument, WitnessCosignature},
@@ -104,7 +106,7 @@ impl Document {
     /// Reads a document.
     ///
     /// # Errors
-    /// Fails if the file is not the JSON of a receipt or a statement.
+    /// Fails if the file is not the JSON of a receipt or a statement, or if an object has two fields of one name.
     pub fn parse(json: &[u8]) -> Result<Self, Unreadable> {
         let text = str::from_utf8(json).map_err(|_| Unreadable::Encoding)?;
         if text.trim().is_empty() {
@@ -113,6 +115,7 @@ impl Document {
         let value: Value = serde_json::from_str(text).map_err(|error| {
             if error.is_eof() { Unreadable::Truncated } else { Unreadable::Json(error.to_string()) }
         })?;
+        serde_json::from_str::<UniqueNames>(text).map_err(|error| Unreadable::Ambiguous(error.to_string()))?;
         let object = value.get("object").and_then(Value::as_str).unwrap_or_default().to_owned();
         let is_of_file = value.get("entry").is_some();
         let read = match object.as_str() {

@@ -10,6 +10,13 @@
 //!
 //! The formats are those of C2SP (c2sp.org): `signed-note`, `tlog-checkpoint`, `tlog-proof`, `tlog-tiles`,
 //! `tlog-cosignature`, `tlog-witness`. Service, verifiers and witnesses share this crate. It does no input or output.
+//!
+//! These formats are written here, although other crates have parts of them. `tlog_tiles` 0.2 reads hashes by a trait
+//! that cannot wait for a store, and gives one error for a proof of the wrong length and one with another root; it has
+//! neither `tlog-proof` nor `tlog-witness`. `signed_note` 0.2 knows the keys of logs but no cosignatures, verifies only
+//! the first signature of a key, and brings `ed25519-dalek` beside `ring`, which the service needs anyway.
+//! `serde_json_canonicalizer` 0.4 and `serde_jcs` 0.2 write each number as a double, so they round 2^53 + 1, and a
+//! receipt with that number must be refused. `tests/clients` checks the formats with libraries of Python and Go.
 
 mod add_checkpoint;
 mod canonical;

@@ -2,6 +2,10 @@
 
 #![expect(clippy::unwrap_used, reason = "a test ends where something is wrong")]
 
+use std::{fs, path::Path};
+
+use base64::{Engine as _, prelude::BASE64_STANDARD};
+use serde::Deserialize;
 use thesis_receipts::{Document, VerifierKey};
 
 const MUTATIONS: usize = 10_000;
@@ -64,6 +68,32 @@ fn every_random_mutation_is_refused() {
         let accepted = document.and_then(|document| document.verify(trusted, &[]).ok());
         assert_eq!(accepted, None, "{}", String::from_utf8_lossy(&mutated));
         refused += 1;
+    }
+}
+
+/// A change of the list that verifiers in all languages read.
+#[derive(Deserialize)]
+struct ListedMutation {
+    file: String,
+    /// Each is a place, the number of bytes that are removed there, and the inserted ones in Base64.
+    edits: Vec<(usize, usize, String)>,
+}
+
+#[test]
+fn every_listed_mutation_is_refused() {
+    let folder = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/receipts"));
+    let listed: Vec<ListedMutation> =
+        serde_json::from_slice(&fs::read(folder.join("mutations.json")).unwrap()).unwrap();
+    assert_eq!(listed.len(), 1_000);
+    for ListedMutation { file, edits } in listed {
+        let mut content = fs::read(folder.join(&file)).unwrap();
+        let trusted = keys(&content);
+        for (place, removed, inserted) in &edits {
+            let inserted = BASE64_STANDARD.decode(inserted).unwrap();
+            drop(content.splice(*place..*place + *removed, inserted));
+        }
+        let accepted = Document::parse(&content).ok().and_then(|document| document.verify(&trusted, &[]).ok());
+        assert_eq!(accepted, None, "{file} {edits:?}");
     }
 }
 

@@ -57,6 +57,7 @@ fn error_word(error: &Invalid) -> &'static str {
         Invalid::Dataset { .. } => "dataset",
         Invalid::Livemode { .. } => "livemode",
         Invalid::Beyond { .. } => "beyond",
+        Invalid::Length { .. } => "length",
         Invalid::Root => "root",
         Invalid::NoKeys(_) => "keys",
         Invalid::Key { .. } | Invalid::KeyOfOther { .. } | Invalid::KeyKind(_) => "key",

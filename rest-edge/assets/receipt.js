@@ -24,16 +24,8 @@ const receipts = (() => {
     if (!holds) throw new Invalid(message);
   };
 
-  const bytes = (...parts) => {
-    const arrays = parts.map((part) => (typeof part === "string" ? encoder.encode(part) : part));
-    const joined = new Uint8Array(arrays.reduce((sum, { length }) => sum + length, 0));
-    let at = 0;
-    for (const array of arrays) {
-      joined.set(array, at);
-      at += array.length;
-    }
-    return joined;
-  };
+  const bytes = (...parts) =>
+    Uint8Array.from(parts.flatMap((part) => [...(typeof part === "string" ? encoder.encode(part) : part)]));
 
   const equal = (one, other) => one.length === other.length && one.every((byte, index) => byte === other[index]);
 
@@ -82,8 +74,10 @@ const receipts = (() => {
   // The root that follows from a leaf and its inclusion proof (RFC 9162, section 2.1.3.2).
   const rootFrom = async (leaf, index, size, path) => {
     let [place, last, root] = [index, size - 1, leaf];
+    const wrongLength = `The proof has ${path.length} hashes, and no proof for the entry ${index + 1} of ${size} ` +
+      "entries has that many, so it was changed or is the proof of another entry.";
     for (const hash of path) {
-      demand(last > 0, "The proof has more hashes than the tree is high.");
+      demand(last > 0, wrongLength);
       if (place % 2 === 1 || place === last) {
         root = await nodeHash(hash, root);
         while (place % 2 === 0 && place !== 0) [place, last] = [place / 2, Math.floor(last / 2)];
@@ -92,7 +86,7 @@ const receipts = (() => {
       }
       [place, last] = [Math.floor(place / 2), Math.floor(last / 2)];
     }
-    demand(last === 0, "The proof has fewer hashes than the tree is high.");
+    demand(last === 0, wrongLength);
     return root;
   };
 
@@ -231,15 +225,26 @@ const receipts = (() => {
     return undefined;
   };
 
-  // Reads JSON as the command does, which refuses what `JSON.parse` rounds: a number that is not written as a whole one
-  // becomes 0.5, which no field may have.
+  // Reads JSON as the command does. It refuses what `JSON.parse` rounds: a number that is not written as a whole one
+  // becomes 0.5, which no field may have. It also refuses two fields of one name, of which `JSON.parse` keeps the last.
   const parse = (text) => {
     JSON.parse(text);
-    let depth = 0;
-    const exact = text.replace(/"[^"\\]*(?:\\.[^"\\]*)*"|[[{\]}]|-?[0-9][0-9.eE+-]*/g, (token) => {
-      if (token === "[" || token === "{") depth += 1;
-      if (token === "]" || token === "}") depth -= 1;
-      if (depth > MAX_DEPTH) throw new Unreadable(`The file is not readable: it has more than ${MAX_DEPTH} levels.`);
+    // The names of each object that is open; a list has none.
+    const open = [];
+    const tokens = /"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?|[[{\]}]|-?[0-9][0-9.eE+-]*/g;
+    const exact = text.replace(tokens, (token, colon) => {
+      if (token === "[" || token === "{") open.push(new Set());
+      if (token === "]" || token === "}") open.pop();
+      if (open.length > MAX_DEPTH) {
+        throw new Unreadable(`The file is not readable: it has more than ${MAX_DEPTH} levels.`);
+      }
+      if (colon !== undefined) {
+        const [names, name] = [open.at(-1), JSON.parse(token.slice(0, -colon.length))];
+        if (names.has(name)) {
+          throw new Unreadable(`The file can be read in two ways: an object has two fields ${JSON.stringify(name)}.`);
+        }
+        names.add(name);
+      }
       return /^-?[0-9]/.test(token) && !/^(0|-?[1-9][0-9]*)$/.test(token) ? "0.5" : token;
     });
     return JSON.parse(exact);
@@ -348,8 +353,8 @@ const receipts = (() => {
     demand(index < checkpoint.size, "The checkpoint does not reach this entry.");
     demand(
       equal(await rootFrom(leaf, index, checkpoint.size, path), checkpoint.root),
-      "The proof does not lead from the evidence to the checkpoint: evidence, salt or proof were changed, or belong " +
-        "to another entry.",
+      "The evidence and the salt do not belong to the hashes of the proof, which do not lead from them to the root " +
+        "of the checkpoint: one of the three was changed, or the hashes are those of another entry.",
     );
   };
 

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 )
 
 // ReceiptError says why a receipt or a statement proves nothing.
@@ -242,8 +243,12 @@ func (d *document) verifyEntry(
 	}
 	commitment := sha256.Sum256(slices.Concat(salt, evidence))
 	root, isComplete := rootOfInclusion(d.index, checked.size, leafHash(commitment), checked.path)
-	if !isComplete || root != checked.root {
-		return nil, invalid("root", "the proof does not lead from the evidence to the checkpoint")
+	if !isComplete {
+		return nil, invalid("length", "the proof has %d hashes, and no proof for the entry %d of %d has that many",
+			len(checked.path), d.index+1, checked.size)
+	}
+	if root != checked.root {
+		return nil, invalid("root", "evidence and salt do not belong to the hashes of the proof, or one of them was changed")
 	}
 	return checked.finish(result, isTrusted, witnesses)
 }
@@ -295,6 +300,10 @@ type document struct {
 
 // readDocument reads the fields of a document by their exact names, which encoding/json alone does not do.
 func readDocument(content []byte) (*document, error) {
+	// encoding/json would replace what is no UTF-8.
+	if !utf8.Valid(content) {
+		return nil, invalid("unreadable", "it is not a text in UTF-8")
+	}
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.UseNumber()
 	var value any
@@ -303,6 +312,9 @@ func readDocument(content []byte) (*document, error) {
 	}
 	if _, err := decoder.Token(); err != io.EOF {
 		return nil, invalid("unreadable", "something follows its JSON")
+	}
+	if name, isTwice := nameTwice(json.NewDecoder(bytes.NewReader(content))); isTwice {
+		return nil, invalid("unreadable", "it can be read in two ways: an object has two fields %q", name)
 	}
 	reader := fieldReader{fields: fieldsOf(value)}
 	read := &document{object: reader.text("object")}

@@ -67,6 +67,32 @@ func (r *fieldReader) number(name string) uint64 {
 	return number
 }
 
+// nameTwice returns a name that an object of a JSON value has twice. encoding/json keeps the last of such fields.
+func nameTwice(decoder *json.Decoder) (string, bool) {
+	decoder.UseNumber()
+	// The caller has read the JSON before, so no token is wrong.
+	token, _ := decoder.Token()
+	bracket, isBracket := token.(json.Delim)
+	if !isBracket {
+		return "", false
+	}
+	names := map[any]bool{}
+	for decoder.More() {
+		if bracket == '{' {
+			name, _ := decoder.Token()
+			if names[name] {
+				return fmt.Sprint(name), true
+			}
+			names[name] = true
+		}
+		if name, isTwice := nameTwice(decoder); isTwice {
+			return name, true
+		}
+	}
+	_, _ = decoder.Token() // The end of the list or the object.
+	return "", false
+}
+
 // wholeNumber reads a number that is written as a whole one.
 func wholeNumber(value any) (uint64, bool) {
 	number, isNumber := value.(json.Number)

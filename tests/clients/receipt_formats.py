@@ -270,6 +270,24 @@ def file_evidence(receipt):
     return sha256(stored)
 
 
+def varint(number):
+    if number < 128:
+        return bytes([number])
+    return bytes([number & 127 | 128]) + varint(number >> 7)
+
+
+def protobuf(fields):
+    """A protobuf message of whole numbers, texts and messages."""
+    message = b""
+    for field, value in fields.items():
+        if isinstance(value, int):
+            message += varint(field << 3) + varint(value)
+        else:
+            content = value.encode() if isinstance(value, str) else value
+            message += varint(field << 3 | 2) + varint(len(content)) + content
+    return message
+
+
 def protobuf_fields(message):
     """The fields of a protobuf message: whole numbers, and the bytes of texts and messages."""
     fields, at = {}, 0
@@ -332,6 +350,16 @@ def fraction(text):
     raise Invalid(f"the number {text} is not written as a whole one")
 
 
+def unique(pairs):
+    fields = dict(pairs)
+    demand(len(fields) == len(pairs), "an object has two fields of one name")
+    return fields
+
+
+def parse(text):
+    """A document as its text has it. Numbers stay as they are written: 7.0 is not 7."""
+    return json.loads(text, parse_int=whole, parse_float=fraction, object_pairs_hook=unique)
+
+
 def read(path):
-    """A document as its file has it. Numbers stay as they are written: 7.0 is not 7."""
-    return json.loads(path.read_text(encoding="utf-8"), parse_int=whole, parse_float=fraction)
+    return parse(path.read_text(encoding="utf-8"))

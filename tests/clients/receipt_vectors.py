@@ -10,7 +10,8 @@ import re
 import sys
 
 from receipt_formats import COSIGNATURE, FILE_FIELD, Key, canonical, checkpoint_text, consistency, encode, inclusion
-from receipt_formats import leaf_hash, node_hash, root, sha256, statement_text
+from receipt_formats import leaf_hash, node_hash, protobuf, root, sha256, statement_text
+from receipt_mutations import mutations
 
 GENERATION = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 LIVE, SANDBOX = f"trade-thesis/live/{GENERATION}", f"trade-thesis/sandbox/{GENERATION}"
@@ -67,24 +68,6 @@ def evidence(sequence, text, kind="thesis.created", dataset="live"):
 
 def salt_of(index):
     return sha256(b"salt", index.to_bytes(8, "big"))[:16]
-
-
-def varint(number):
-    if number < 128:
-        return bytes([number])
-    return bytes([number & 127 | 128]) + varint(number >> 7)
-
-
-def protobuf(fields):
-    """A protobuf message of whole numbers, texts and messages."""
-    message = b""
-    for field, value in fields.items():
-        if isinstance(value, int):
-            message += varint(field << 3) + varint(value)
-        else:
-            content = value.encode() if isinstance(value, str) else value
-            message += varint(field << 3 | 2) + varint(len(content)) + content
-    return message
 
 
 FILE = {
@@ -249,8 +232,11 @@ def wrong_documents(valid):
     yield "proof-of-another-leaf", changed(plain, "proof", other["proof"]), {}, "index"
     moved = swapped(other["proof"], f"index {other['index']}\n", f"index {plain['index']}\n")
     yield "hashes-of-another-leaf", changed(plain, "proof", moved), {}, "root"
-    yield "missing-hash", changed(plain, "proof", "\n".join(lines[:2] + lines[3:])), {}, "root"
-    yield "one-hash-more", changed(plain, "proof", "\n".join(lines[:3] + lines[2:])), {}, "root"
+    last = valid["deleted"]
+    moved = swapped(last["proof"], f"index {last['index']}\n", f"index {plain['index']}\n")
+    yield "hashes-of-the-last-leaf", changed(plain, "proof", moved), {}, "length"
+    yield "missing-hash", changed(plain, "proof", "\n".join(lines[:2] + lines[3:])), {}, "length"
+    yield "one-hash-more", changed(plain, "proof", "\n".join(lines[:3] + lines[2:])), {}, "length"
     yield "changed-hash", changed(plain, "proof", swapped(proof, lines[2], encode(bytes(32)))), {}, "root"
     yield "cut-off-proof", changed(plain, "proof", proof[: len(proof) // 2]), {}, "form"
     yield "changed-root", changed(plain, "proof", swapped(proof, root_line, encode(bytes(32)))), {}, "signature"
@@ -321,12 +307,28 @@ def unreadable(valid):
     text = dump(valid["plain"])
     yield "cut-off", text[: len(text) // 2]
     yield "empty", ""
+    yield from ambiguous(valid)
     yield "index-6.0", written(valid["plain"], "index", "6.0")
     yield "key-number", dump(changed(valid["plain"], "keys", [1]))
     yield "other-object", dump({"object": "thesis"})
     yield "file-without-date", dump(without(valid["archive-file"], "date"))
     yield "file-without-entry", dump(without(valid["archive-file"], "entry"))
     yield "missing-field", dump({name: value for name, value in valid["plain"].items() if name != "salt"})
+
+
+def ambiguous(valid):
+    """Texts with two fields of one name in one object. Readers that keep the last of them see a valid receipt."""
+    text = dump(valid["plain"])
+    forged_text = '"text": "I was first."'
+    yield "two-texts", swapped(text, '"text":', f'{forged_text},\n  "text":')
+    # Readers that keep the first one see a valid receipt.
+    yield "two-texts-first", swapped(text, f'"text": "{PLAIN}"', f'"text": "{PLAIN}",\n  {forged_text}')
+    escaped = forged_text.replace("text", "\\u0074ext")
+    yield "two-texts-escaped", swapped(text, '"text":', f'{escaped},\n  "text":')
+    yield "two-names", swapped(text, '"handle":', '"handle": "@bob",\n   "handle":')
+    yield "two-equal-fields", swapped(text, '"livemode":', '"livemode": true,\n "livemode":')
+    yield "two-unknown-fields", swapped(text, "{", '{\n "later": [[{"a": {}, "b": 1, "a": {}}]],')
+    yield "two-verdicts", swapped(dump(valid["statement"]), '"verified":', '"verified": true,\n  "verified":')
 
 
 def tree():
@@ -378,7 +380,8 @@ def files():
         "tree": tree(),
         "documents": listed,
     }
-    return made | {"vectors.json": dump(index)}
+    listed_mutations = mutations({name: dump(document) for name, document in valid.items()})
+    return made | {"vectors.json": dump(index), "mutations.json": listed_mutations}
 
 
 def main():

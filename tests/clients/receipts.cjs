@@ -14,7 +14,7 @@ const EXPECTED = (wrong) => ({ null: "Valid", unreadable: "Not readable" })[wron
 
 // What the sentence says of each word of the vectors.
 const PHRASES = {
-  unreadable: /is empty|cut off|neither a receipt nor|is no complete receipt/,
+  unreadable: /is empty|cut off|can be read in two ways|neither a receipt nor|is no complete receipt/,
   number: /The field evidence\.\S+ has a number that is not whole/,
   evidence: /evidence is not complete/,
   salt: /salt does not have 16 bytes/,
@@ -28,7 +28,8 @@ const PHRASES = {
   dataset: /another dataset than the log/,
   livemode: /says livemode/,
   beyond: /does not reach this entry/,
-  root: /does not lead|more hashes than|fewer hashes than/,
+  length: /^The proof has \d+ hashes, and no proof for the entry \d+ of \d+ entries has that many/,
+  root: /^The evidence and the salt do not belong to the hashes of the proof/,
   keys: /lists no key/,
   key: /id of the key .* does not belong/,
   unsigned: /not signed by a key that the file lists/,
@@ -54,10 +55,43 @@ async function judgesAll(page, address) {
     const condition = isTrusted ? /^Signed by a key that you trust: / : /^If the key \S+ is the service's: /;
     assert.match(sentence, wrong === null ? condition : PHRASES[wrong], file);
     if (file === "unreadable/cut-off.json") assert.match(sentence, /^The file is cut off: /);
+    if (file.startsWith("unreadable/two-")) assert.match(sentence, /^The file can be read in two ways: an object has /);
     if (wrong === null) {
       assert.equal(await page.locator("#badge").getAttribute("class"), `badge ${isTrusted ? "good" : "warn"}`, file);
     }
   }
+}
+
+// The verifier of the page refuses every mutation, and says why.
+async function refusesMutations(page) {
+  await page.goto("/verify");
+  const mutations = JSON.parse(readFileSync(join(vectors, "mutations.json"), "utf8"));
+  const files = mutations.map(({ file, edits }) => {
+    let content = readFileSync(join(vectors, file));
+    const { keys } = JSON.parse(content);
+    for (const [place, removed, inserted] of edits) {
+      const rest = content.subarray(place + removed);
+      content = Buffer.concat([content.subarray(0, place), Buffer.from(inserted, "base64"), rest]);
+    }
+    return { file, edits, keys, content: content.toString("base64") };
+  });
+  assert.equal(files.length, 1000);
+  const accepted = await page.evaluate(async (all) => {
+    const wrong = [];
+    for (const { file, edits, keys, content } of all) {
+      const bytes = Uint8Array.from(atob(content), (letter) => letter.charCodeAt(0));
+      try {
+        const trusted = await Promise.all(keys.map((key) => receipts.readKey(key)));
+        await receipts.verify(receipts.read(bytes), trusted);
+        wrong.push({ file, edits });
+      } catch (error) {
+        const isRefusal = error instanceof receipts.Invalid || error instanceof receipts.Unreadable;
+        if (!isRefusal) wrong.push({ file, edits, error: String(error) });
+      }
+    }
+    return wrong;
+  }, files);
+  assert.deepEqual(accepted, []);
 }
 
 // A text of somebody else is shown as it is, and is never a part of the page.
@@ -139,6 +173,7 @@ walk(async (browser) => {
   await dropped(page);
   await typed(page);
   await bounded(page);
+  await refusesMutations(page);
   if (live) {
     const { keys } = JSON.parse(readFileSync(live, "utf8"));
     const { badge, sentence } = await judged(page, "/verify", live, keys);

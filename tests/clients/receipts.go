@@ -76,6 +76,30 @@ func decode(content []byte, into any) error {
 	return decoder.Decode(into)
 }
 
+// namesAreUnique tells whether no object has two fields of one name. The content must be JSON.
+func namesAreUnique(decoder *json.Decoder) bool {
+	token, _ := decoder.Token()
+	bracket, isBracket := token.(json.Delim)
+	if !isBracket {
+		return true
+	}
+	names := map[json.Token]bool{}
+	for decoder.More() {
+		if bracket == '{' {
+			name, _ := decoder.Token()
+			if names[name] {
+				return false
+			}
+			names[name] = true
+		}
+		if !namesAreUnique(decoder) {
+			return false
+		}
+	}
+	_, _ = decoder.Token()
+	return true
+}
+
 // canonical writes a value as RFC 8785 demands; only whole numbers occur.
 func canonical(value any, out *strings.Builder) error {
 	switch value := value.(type) {
@@ -198,6 +222,9 @@ func verify(content []byte, trusted, witnesses []string) error {
 	var doc document
 	if err := decode(content, &doc); err != nil {
 		return err
+	}
+	if !namesAreUnique(json.NewDecoder(bytes.NewReader(content))) {
+		return errors.New("an object has two fields of one name")
 	}
 	checkpoint, path, index := doc.Checkpoint, []tlog.Hash{}, int64(0)
 	if doc.Object == "receipt" {

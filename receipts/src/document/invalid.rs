@@ -17,6 +17,9 @@ pub enum Unreadable {
     /// Its JSON is wrong.
     #[error("the file is not JSON: {0}")]
     Json(String),
+    /// Readers of JSON understand it differently.
+    #[error("the file can be read in two ways: {0}")]
+    Ambiguous(String),
     /// Its JSON is something else.
     #[error("the file is neither a receipt nor a statement: its field `object` names none of them")]
     Object,
@@ -119,10 +122,25 @@ pub enum Invalid {
         /// In the checkpoint.
         size: u64,
     },
-    /// The proof leads to another root.
+    /// The proof has too many hashes or too few, whatever the evidence is.
     #[error(
-        "the proof does not lead from the evidence to the checkpoint: evidence, salt or proof were changed, or belong \
-         to another entry"
+        "the proof has {hashes} hashes, and no proof for the entry {} of {size} entries has that many, so it was \
+         changed or is the proof of another entry",
+        .index.saturating_add(1)
+    )]
+    Length {
+        /// Their number.
+        hashes: usize,
+        /// In the proof.
+        index: u64,
+        /// In the checkpoint.
+        size: u64,
+    },
+    /// The proof leads to another root. Whether evidence or hashes are the wrong ones cannot be known: the root that
+    /// follows from both is the only thing that the checkpoint confirms.
+    #[error(
+        "the evidence and the salt do not belong to the hashes of the proof, which do not lead from them to the root \
+         of the checkpoint: one of the three was changed, or the hashes are those of another entry"
     )]
     Root,
     /// The document has no keys.

@@ -260,7 +260,9 @@ fn a_changed_proof_is_refused_with_what_is_wrong() {
     };
     assert_eq!(changed(&|proof| proof.hashes[3][0] ^= 1), Invalid::Root);
     assert_eq!(changed(&|proof| proof.hashes.swap(0, 1)), Invalid::Root);
-    assert_eq!(changed(&|proof| proof.hashes.truncate(3)), Invalid::Root);
+    let length = |hashes| Invalid::Length { hashes, index: INDEX, size: SIZE };
+    assert_eq!(changed(&|proof| proof.hashes.truncate(3)), length(3));
+    assert_eq!(changed(&|proof| proof.hashes.push([0; 32])), length(11));
     assert_eq!(replaced("\n1000\n", "\n1001\n"), signature());
     assert_eq!(replaced("\n1000\n", "\n01000\n"), Invalid::CheckpointForm);
     assert_eq!(replaced("\n\n", "\n"), Invalid::CheckpointForm);
@@ -357,4 +359,32 @@ fn other_files_are_unreadable() {
         let error = parse(json!({"object": object}).to_string().as_bytes());
         assert!(matches!(error, Unreadable::Field { object: named, .. } if named == object));
     }
+}
+
+#[test]
+fn a_name_that_stands_twice_in_one_object_is_refused() {
+    let whole = serde_json::to_string(&receipt("text")).unwrap();
+    let with_field = |field: &str| whole.replacen('{', &format!("{{{field},"), 1);
+    // The same name may stand in several objects.
+    assert!(Document::parse(with_field(r#""a": [{"b": 1}, {"b": 2}, {"a": {"b": 3}}]"#).as_bytes()).is_ok());
+    for (field, name) in [
+        (r#""livemode": true"#, "livemode"),
+        (r#""\u006civemode": true"#, "livemode"),
+        (r#""a": 1, "a": 1"#, "a"),
+        (r#""a": [[{"b": 1, "c": {}, "b": 2}]]"#, "b"),
+        (r#""a": {"": null, "": true}"#, ""),
+    ] {
+        let error = Document::parse(with_field(field).as_bytes()).unwrap_err();
+        let begin = format!("the file can be read in two ways: an object has two fields `{name}` at line 1 column ");
+        assert!(error.to_string().starts_with(&begin), "{field}: {error}");
+    }
+}
+
+/// With the feature `raw_value`, `serde_json` would take the text of such a field for the evidence itself.
+#[test]
+fn evidence_in_a_text_is_no_evidence() {
+    let mut receipt = receipt("text");
+    receipt.evidence = json!({"$serde_json::private::RawValue": receipt.evidence.to_string()});
+    let error = Document::parse(serde_json::to_string(&receipt).unwrap().as_bytes()).unwrap_err();
+    assert!(matches!(error, Unreadable::Ambiguous(_)), "{error}");
 }

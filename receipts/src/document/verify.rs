@@ -167,10 +167,11 @@ impl ProvenEntry<'_> {
         if proof.index >= size {
             return Err(Invalid::Beyond { index: proof.index, size });
         }
-        if root_of_inclusion(proof.index, size, leaf, &proof.hashes) != Some(root) {
-            return Err(Invalid::Root);
+        match root_of_inclusion(proof.index, size, leaf, &proof.hashes) {
+            None => Err(Invalid::Length { hashes: proof.hashes.len(), index: proof.index, size }),
+            Some(other) if other != root => Err(Invalid::Root),
+            Some(_) => signed.into_proven(subject, keys, is_trusted, witnesses),
         }
-        signed.into_proven(subject, keys, is_trusted, witnesses)
     }
 
     /// Checks that the parts of the receipt are about the same entry.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import pathlib
 import unittest
@@ -32,7 +33,20 @@ class Receipts(unittest.TestCase):
                     with self.assertRaises(receipts.ReceiptError) as caught:
                         receipts.verify(content, **given)
                     self.assertEqual(caught.exception.reason, vector["wrong"], str(caught.exception))
+                    is_ambiguous = "two ways: an object has two fields '" in str(caught.exception)
+                    self.assertEqual(is_ambiguous, vector["file"].startswith("unreadable/two-"))
         self.assertEqual(kinds, {"thesis", "file", "statement"})
+
+    def test_no_mutation_is_valid(self) -> None:
+        mutations = json.loads((VECTORS / "mutations.json").read_bytes())
+        self.assertEqual(len(mutations), 1000)
+        for mutation in mutations:
+            content = (VECTORS / mutation["file"]).read_bytes()
+            trusted = json.loads(content)["keys"]
+            for place, removed, inserted in mutation["edits"]:
+                content = content[:place] + base64.b64decode(inserted) + content[place + removed :]
+            with self.subTest(mutation), self.assertRaises(receipts.ReceiptError):
+                receipts.verify(content, trusted=trusted)
 
     def test_json_has_its_canonical_form(self) -> None:
         for vector in INDEX["canonical"]:

@@ -49,6 +49,7 @@ fn word(invalid: &Invalid) -> &'static str {
         Invalid::Dataset { .. } => "dataset",
         Invalid::Livemode { .. } => "livemode",
         Invalid::Beyond { .. } => "beyond",
+        Invalid::Length { .. } => "length",
         Invalid::Root => "root",
         Invalid::NoKeys(_) => "keys",
         Invalid::Key { .. } | Invalid::KeyOfOther { .. } | Invalid::KeyKind(_) => "key",

@@ -1,22 +1,30 @@
 // JSON whose bytes are the same for everybody (RFC 8785), of whole numbers alone.
-import { demand, ReceiptError } from "./receipt_error.js";
+import { demand } from "./receipt_error.js";
 
 /** A receipt has few levels. The command has the same limit. */
 const MAX_DEPTH = 127;
 const LONE_SURROGATE = /\p{Surrogate}/u;
-const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"|[[{\]}]|-?[0-9][0-9.eE+-]*/g;
+const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?|[[{\]}]|-?[0-9][0-9.eE+-]*/g;
 
 /**
  * Reads JSON. `JSON.parse` rounds numbers, so one that is not written as a whole number becomes a fraction, which no
- * field may have.
+ * field may have. It also keeps the last of two fields of one name, so these are refused.
  */
 export function parseExact(text: string): unknown {
   JSON.parse(text);
-  let depth = 0;
-  const exact = text.replace(TOKEN, (token) => {
-    if (token === "[" || token === "{") depth += 1;
-    if (token === "]" || token === "}") depth -= 1;
-    if (depth > MAX_DEPTH) throw new ReceiptError("unreadable", `the document has more than ${MAX_DEPTH} levels`);
+  // The names of each object that is open; a list has none.
+  const open: Set<string>[] = [];
+  const exact = text.replace(TOKEN, (token: string, colon: string | undefined) => {
+    if (token === "[" || token === "{") open.push(new Set());
+    if (token === "]" || token === "}") open.pop();
+    demand(open.length <= MAX_DEPTH, "unreadable", `the document has more than ${MAX_DEPTH} levels`);
+    if (colon !== undefined) {
+      const name = JSON.parse(token.slice(0, -colon.length)) as string;
+      const names = open.at(-1);
+      const problem = `an object has two fields ${JSON.stringify(name)}`;
+      demand(names?.has(name) === false, "unreadable", `the document can be read in two ways: ${problem}`);
+      names.add(name);
+    }
     return /^-?[0-9]/.test(token) && !/^(0|-?[1-9][0-9]*)$/.test(token) ? "0.5" : token;
   });
   return JSON.parse(exact);

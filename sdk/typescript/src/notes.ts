@@ -131,8 +131,10 @@ export async function signedAt(note: Note, key: Key): Promise<number | undefined
 /** The root that follows from a leaf and its inclusion proof (RFC 9162, section 2.1.3.2). */
 export async function rootFrom(leaf: Bytes, index: number, size: number, path: readonly Bytes[]): Promise<Bytes> {
   let [place, last, root] = [index, size - 1, leaf];
+  const entry = `the entry ${index + 1} of ${size}`;
+  const wrongLength = `the proof has ${path.length} hashes, and no proof for ${entry} has that many`;
   for (const hash of path) {
-    demand(last > 0, "root", "the proof has more hashes than the tree is high");
+    demand(last > 0, "length", wrongLength);
     if (place % 2 === 1 || place === last) {
       root = await sha256(Uint8Array.of(1), hash, root);
       while (place % 2 === 0 && place !== 0) [place, last] = [place / 2, Math.floor(last / 2)];
@@ -141,6 +143,6 @@ export async function rootFrom(leaf: Bytes, index: number, size: number, path: r
     }
     [place, last] = [Math.floor(place / 2), Math.floor(last / 2)];
   }
-  demand(last === 0, "root", "the proof has fewer hashes than the tree is high");
+  demand(last === 0, "length", wrongLength);
   return root;
 }

@@ -21,6 +21,7 @@ export type ReceiptReason =
   | "signature"
   | "untrusted"
   | "beyond"
+  | "length"
   | "root"
   | "witness";
 

@@ -117,7 +117,8 @@ export async function verifyReceipt(
   } else if (proof && leaf) {
     demand(proof.index < checkpoint.size, "beyond", "the checkpoint does not reach this entry");
     const root = await rootFrom(leaf, proof.index, checkpoint.size, proof.path);
-    demand(isEqual(root, checkpoint.root), "root", "the proof does not lead from the evidence to the checkpoint");
+    const doNotBelong = "evidence and salt do not belong to the hashes of the proof, or one of them was changed";
+    demand(isEqual(root, checkpoint.root), "root", doNotBelong);
   }
   return {
     kind: kindOf(content),

@@ -1,13 +1,14 @@
 //! Gets the cosignatures of witnesses for the checkpoints of a log.
 //!
 //! The core that leads a log sends the newest checkpoint to all witnesses at the same time. It stores the checkpoint
-//! with the received cosignatures in a separate row, beside the newest checkpoint. The core continues to sign while it
-//! waits, so a silent witness delays no checkpoint.
+//! with its cosignatures in a separate row, beside the newest checkpoint, and adds each one when it arrives. The
+//! core continues to sign while it waits, so a silent witness delays no checkpoint. Nor does it delay the others: each
+//! round sends the newest checkpoint to all witnesses that have ended their last request.
 
 use std::{sync::Arc, time::Duration};
 
-use futures::future::join_all;
-use tokio::time::sleep;
+use futures::{FutureExt as _, StreamExt as _, future::BoxFuture, stream::FuturesUnordered};
+use tokio::time::{Instant, sleep_until, timeout_at};
 use tokio_util::sync::CancellationToken;
 
 use super::{
@@ -32,49 +33,76 @@ pub async fn cosign(
     witnesses: Vec<WitnessSettings>,
     stop: CancellationToken,
 ) {
-    let mut round = CosigningRound::new(trees, dataset, witnesses);
+    let mut rounds = CosigningRounds::new(trees, dataset, witnesses);
     let working = async {
         loop {
-            sleep(ROUND_INTERVAL).await;
-            if !peers.leads(round.dataset.name()) {
-                round.cosigned = None;
-            } else if let Err(error) = round.run().await {
-                round.cosigned = None;
-                tracing::warn!(dataset = %round.dataset, %error, "cosignatures are not stored, trying again");
+            let round_end = Instant::now() + ROUND_INTERVAL;
+            if !peers.leads(rounds.dataset.name()) {
+                rounds.cosigned = None;
+            } else if let Err(error) = rounds.run(round_end).await {
+                rounds.cosigned = None;
+                tracing::warn!(dataset = %rounds.dataset, %error, "cosignatures are not stored, trying again");
             }
+            sleep_until(round_end).await;
         }
     };
     stop.run_until_cancelled(working).await;
 }
 
+/// The end of a request to a witness.
+struct WitnessResponse {
+    witness: Witness,
+    /// The checkpoint that it got.
+    tree: SignedTree,
+    cosignature: Option<Cosignature>,
+}
+
 /// The rounds of one log.
-pub(super) struct CosigningRound {
+pub(super) struct CosigningRounds {
     trees: Arc<Trees>,
     dataset: Dataset,
+    /// The witnesses that have no request now.
     witnesses: Vec<Witness>,
+    /// The requests to the others.
+    responses: FuturesUnordered<BoxFuture<'static, WitnessResponse>>,
     /// The newest cosigned checkpoint, if there is one. The outer option is none until it is read.
     cosigned: Option<Option<VersionedTree>>,
 }
 
-impl CosigningRound {
+impl CosigningRounds {
     pub(super) fn new(trees: Arc<Trees>, dataset: Dataset, witnesses: Vec<WitnessSettings>) -> Self {
-        Self { trees, dataset, witnesses: Witness::all(witnesses), cosigned: None }
+        let (witnesses, responses) = (Witness::all(witnesses), FuturesUnordered::new());
+        Self { trees, dataset, witnesses, responses, cosigned: None }
     }
 
-    /// Requests cosignatures of the newest checkpoint, and stores the received ones.
-    pub(super) async fn run(&mut self) -> StoreResult<()> {
-        let (trees, dataset): (&Trees, &Dataset) = (&self.trees, &self.dataset);
-        let Some(tree) = trees.signed(dataset).await? else { return Ok(()) };
-        let due = self.witnesses.iter_mut().filter(|witness| witness.is_due(tree.size));
-        let requests = due.map(|witness| witness.cosign(trees, dataset, &tree));
-        let cosignatures: Vec<Cosignature> = join_all(requests).await.into_iter().flatten().collect();
-        if cosignatures.is_empty() {
-            return Ok(());
+    /// Requests cosignatures of the newest checkpoint, and stores those that arrive before the end of the round. A
+    /// request that is still open then goes on, and its cosignature is stored in a later round.
+    pub(super) async fn run(&mut self, round_end: Instant) -> StoreResult<()> {
+        self.request().await?;
+        while let Ok(Some(response)) = timeout_at(round_end, self.responses.next()).await {
+            self.witnesses.push(response.witness);
+            if let Some(cosignature) = response.cosignature {
+                self.store(response.tree, &cosignature).await?;
+            }
         }
-        self.store(tree, &cosignatures).await
+        Ok(())
     }
 
-    async fn store(&mut self, tree: SignedTree, cosignatures: &[Cosignature]) -> StoreResult<()> {
+    /// Sends the newest checkpoint to the witnesses that have no request now and have not cosigned it.
+    async fn request(&mut self) -> StoreResult<()> {
+        let Some(tree) = self.trees.signed(&self.dataset).await? else { return Ok(()) };
+        for mut witness in self.witnesses.extract_if(.., |witness| witness.is_due(tree.size)) {
+            let (trees, dataset, tree) = (Arc::clone(&self.trees), self.dataset.clone(), tree.clone());
+            let response = async move {
+                let cosignature = witness.cosign(&trees, &dataset, &tree).await;
+                WitnessResponse { witness, tree, cosignature }
+            };
+            self.responses.push(response.boxed());
+        }
+        Ok(())
+    }
+
+    async fn store(&mut self, tree: SignedTree, cosignature: &Cosignature) -> StoreResult<()> {
         let (backend, dataset) = (&self.trees.shared.backend, &self.dataset);
         let log = self.trees.log_name(dataset);
         let before = match self.cosigned.take() {
@@ -86,12 +114,11 @@ impl CosigningRound {
             // Another core has stored a newer one.
             Some((_, newer)) if newer.size > tree.size => return Ok(()),
             Some((_, same)) if (same.size, &same.key) == (tree.size, &tree.key) => {
-                without_replaced(&same.note, cosignatures)
+                without_replaced(&same.note, cosignature)
             }
             _ => tree.note,
         };
-        let note = cosignatures.iter().fold(note, |note, cosignature| note + &cosignature.line);
-        let tree = SignedTree { note, ..tree };
+        let tree = SignedTree { note: note + &cosignature.line, ..tree };
         if signed_trees::replace_cosigned(backend, dataset, &log, version, &tree).await? {
             self.cosigned = Some(Some((version.unwrap_or(0) + 1, tree)));
         }
@@ -99,11 +126,8 @@ impl CosigningRound {
     }
 }
 
-/// A note without the cosignatures that newer ones replace.
-fn without_replaced(note: &str, newer: &[Cosignature]) -> String {
-    let is_replaced = |line: &str| {
-        let mut witnesses = newer.iter().map(|cosignature| format!("\u{2014} {} ", cosignature.witness));
-        witnesses.any(|begin| line.starts_with(&begin))
-    };
-    note.split_inclusive('\n').filter(|line| !is_replaced(line)).collect()
+/// A note without the cosignature that a newer one of the same witness replaces.
+fn without_replaced(note: &str, newer: &Cosignature) -> String {
+    let begin = format!("\u{2014} {} ", newer.witness);
+    note.split_inclusive('\n').filter(|line| !line.starts_with(&begin)).collect()
 }

@@ -23,8 +23,8 @@ const SIGNING_INTERVAL_MS: i64 = 1_000;
 const CONTRADICTION_PAUSE: Duration = Duration::from_mins(1);
 /// Maximum number of entries that are added before the tiles are stored.
 const PAGE: usize = 1_000;
-/// Number of entries between two log lines of a long catch-up.
-const PROGRESS_INTERVAL: u64 = 100_000;
+/// Number of entries between two log lines of a long catch-up. Tests catch up with fewer entries.
+const PROGRESS_INTERVAL: u64 = if cfg!(test) { 5_000 } else { 100_000 };
 
 /// The reason for which a tree does not grow.
 #[derive(Debug, thiserror::Error)]

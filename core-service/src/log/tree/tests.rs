@@ -1,3 +1,4 @@
+mod progress;
 mod witnesses;
 
 use std::time::Duration;

@@ -12,9 +12,9 @@ use url::Url;
 use super::Trees;
 use crate::{domain::dataset::Dataset, tables::signed_trees::SignedTree};
 
-/// Time limit of a request. It is short, because a round stores its cosignatures only when all requests have ended.
+/// Time limit of a request. It is short, because the witness gets no newer checkpoint before.
 const TIMEOUT: Duration = Duration::from_secs(3);
-/// Limits of the pause after a failure, so that a silent witness seldom delays the cosignatures of the others.
+/// Limits of the pause after a failure, so that a silent witness costs few requests.
 const MIN_PAUSE: Duration = Duration::from_secs(10);
 const MAX_PAUSE: Duration = Duration::from_mins(5);
 /// Maximum size of a response.

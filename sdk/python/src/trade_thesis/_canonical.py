@@ -12,9 +12,24 @@ class NotCanonicalError(ValueError):
     """A value has no canonical form that every reader agrees on."""
 
 
+class TwoFieldsError(ValueError):
+    """An object has two fields of one name, of which some readers keep the first one and some the last one."""
+
+
 def parse(text: str) -> Any:
     """Reads JSON. A number that is not written as a whole one stays a fraction, so that no check takes it for one."""
-    return json.loads(text, parse_int=_whole, parse_float=_fraction, parse_constant=_fraction)
+    return json.loads(
+        text, parse_int=_whole, parse_float=_fraction, parse_constant=_fraction, object_pairs_hook=_object
+    )
+
+
+def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    fields: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in fields:
+            raise TwoFieldsError(f"an object has two fields {name!r}")
+        fields[name] = value
+    return fields
 
 
 def _whole(text: str) -> int | float:

@@ -146,8 +146,9 @@ def signed_at(note: Note, key: Key) -> int | None:
 def root_from(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes:
     """The root that follows from a leaf and its inclusion proof (RFC 9162, section 2.1.3.2)."""
     place, last, root = index, size - 1, leaf
+    wrong_length = f"the proof has {len(path)} hashes, and no proof for the entry {index + 1} of {size} has that many"
     for one in path:
-        demand(last > 0, "root", "the proof has more hashes than the tree is high")
+        demand(last > 0, "length", wrong_length)
         if place % 2 == 1 or place == last:
             root = sha256(b"\1", one, root)
             while place % 2 == 0 and place != 0:
@@ -155,5 +156,5 @@ def root_from(leaf: bytes, index: int, size: int, path: list[bytes]) -> bytes:
         else:
             root = sha256(b"\1", root, one)
         place, last = place // 2, last // 2
-    demand(last == 0, "root", "the proof has fewer hashes than the tree is high")
+    demand(last == 0, "length", wrong_length)
     return root

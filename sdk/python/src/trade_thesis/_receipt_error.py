@@ -26,6 +26,7 @@ Reason: TypeAlias = Literal[
     "signature",
     "untrusted",
     "beyond",
+    "length",
     "root",
     "witness",
 ]

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from . import _notes
-from ._canonical import NotCanonicalError, canonical, parse
+from ._canonical import NotCanonicalError, TwoFieldsError, canonical, parse
 from ._file_entry import named_file
 from ._models import ArchiveReceipt, Receipt, Statement
 from ._notes import (
@@ -126,6 +126,8 @@ def _read(document: Any) -> tuple[Mapping[str, Any], Literal["thesis", "file", "
         demand(len(raw) <= MAX_BYTES, "unreadable", "the document is too long")
         try:
             raw = parse(raw.decode() if isinstance(raw, bytes) else raw)
+        except TwoFieldsError as error:
+            raise ReceiptError("unreadable", f"the document can be read in two ways: {error}") from error
         except (ValueError, RecursionError) as error:
             raise ReceiptError("unreadable", f"the document is not JSON, or it is cut off: {error}") from error
     kind = None
@@ -186,7 +188,8 @@ def _verify(
     else:
         demand(index < checkpoint.size, "beyond", "the checkpoint does not reach this entry")
         is_in_tree = root_from(leaf, index, checkpoint.size, path) == checkpoint.root
-        demand(is_in_tree, "root", "the proof does not lead from the evidence to the checkpoint")
+        do_not_belong = "evidence and salt do not belong to the hashes of the proof, or one of them was changed"
+        demand(is_in_tree, "root", do_not_belong)
     seen = tuple(_witness(key, checkpoint) for key in witnesses)
     texts = tuple(key.text for key in keys)
     return Verified(kind, raw, checkpoint.origin, dataset, checkpoint.size, texts, is_trusted, seen)

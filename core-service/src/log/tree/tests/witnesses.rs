@@ -3,10 +3,10 @@
 use axum::{Router, extract::State, http::StatusCode, routing::post};
 use parking_lot::Mutex;
 use thesis_receipts::{AddCheckpoint, WitnessRefusal};
-use tokio::net::TcpListener;
+use tokio::{net::TcpListener, time::Instant};
 
 use super::*;
-use crate::log::tree::{cosign::CosigningRound, witness::WitnessSettings};
+use crate::log::tree::{cosign::CosigningRounds, witness::WitnessSettings};
 
 const NAME: &str = "witness.example/ann";
 const NOW: u64 = 1_790_000_000;
@@ -70,6 +70,19 @@ async fn silent() -> WitnessSettings {
     WitnessSettings { key: SigningKey::from_seed(&[8; 32]).verifier("silent.example", KeyKind::Witness), url }
 }
 
+/// The settings of a witness that never answers while the listener lives: connections wait in its queue.
+async fn hanging() -> (TcpListener, WitnessSettings) {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+    let key = SigningKey::from_seed(&[7; 32]).verifier("hanging.example", KeyKind::Witness);
+    (listener, WitnessSettings { key, url })
+}
+
+/// The end of a round that ends before, with the last request.
+fn later() -> Instant {
+    Instant::now() + Duration::from_secs(60)
+}
+
 /// The size of a checkpoint, and how many cosignatures of the witness it has.
 fn shown(tree: Option<&SignedTree>) -> (u64, usize) {
     let tree = tree.unwrap();
@@ -91,17 +104,17 @@ async fn cosignatures_are_added_and_a_silent_witness_delays_nothing() {
     let trees = trees(Arc::clone(&backend), &clock, 1).await;
     let mut follower = follower(&trees);
     let (witness, settings) = start(&trees).await;
-    let mut round = CosigningRound::new(Arc::clone(&trees), LIVE, vec![silent().await, settings.clone()]);
-    round.run().await.unwrap();
+    let mut rounds = CosigningRounds::new(Arc::clone(&trees), LIVE, vec![silent().await, settings.clone()]);
+    rounds.run(later()).await.unwrap();
     for (count, head) in [(3, 3), (300, 303)] {
         append(&backend, count).await;
         follower.advance(head).await.unwrap();
         assert_eq!(newest(&trees).await, (head, 0), "a checkpoint is shown before it is cosigned");
-        round.run().await.unwrap();
+        rounds.run(later()).await.unwrap();
         assert_eq!(newest(&trees).await, (head, 1));
     }
     let requests = *witness.requests.lock();
-    round.run().await.unwrap();
+    rounds.run(later()).await.unwrap();
     assert_eq!(*witness.requests.lock(), requests, "it gets one request for a checkpoint");
 
     // A receipt has the cosigned checkpoint if that covers its entry, else the newest one.
@@ -114,10 +127,37 @@ async fn cosignatures_are_added_and_a_silent_witness_delays_nothing() {
     // Another core does not know the last checkpoint that the witness cosigned. Its new cosignature replaces the old
     // one.
     for _ in 0..2 {
-        let mut other = CosigningRound::new(Arc::clone(&trees), LIVE, vec![settings.clone()]);
-        other.run().await.unwrap();
+        let mut other = CosigningRounds::new(Arc::clone(&trees), LIVE, vec![settings.clone()]);
+        other.run(later()).await.unwrap();
         assert_eq!(newest(&trees).await, (304, 1));
     }
+}
+
+#[tokio::test]
+async fn a_hanging_witness_loses_only_its_own_cosignature() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let trees = trees(Arc::clone(&backend), &clock, 1).await;
+    let mut follower = follower(&trees);
+    let (listener, hanging) = hanging().await;
+    let (_, settings) = start(&trees).await;
+    let mut rounds = CosigningRounds::new(Arc::clone(&trees), LIVE, vec![hanging, settings]);
+    // The request to the hanging witness is open in both rounds.
+    for (count, head) in [(3, 3), (300, 303)] {
+        append(&backend, count).await;
+        follower.advance(head).await.unwrap();
+        let cosigned = async {
+            while newest(&trees).await != (head, 1) {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::select! {
+            biased;
+            ended = rounds.run(later()) => panic!("the round waited for the hanging witness: {ended:?}"),
+            () = cosigned => {}
+        }
+    }
+    drop(listener);
 }
 
 #[tokio::test]
@@ -130,8 +170,8 @@ async fn a_witness_that_saw_another_history_cosigns_nothing() {
     follower(&trees).advance(10).await.unwrap();
     for (size, root) in [(5, [1; 32]), (10, [1; 32]), (11, [1; 32])] {
         *witness.last.lock() = Some(Checkpoint { origin: trees.log_name(&LIVE), size, root });
-        let mut round = CosigningRound::new(Arc::clone(&trees), LIVE, vec![settings.clone()]);
-        round.run().await.unwrap();
+        let mut rounds = CosigningRounds::new(Arc::clone(&trees), LIVE, vec![settings.clone()]);
+        rounds.run(later()).await.unwrap();
         assert_eq!(newest(&trees).await, (10, 0), "{size}");
     }
 }
