@@ -1,8 +1,8 @@
 //! How soon a crossing is in a stream. Each sample is a thesis that lifts the count of its token over the threshold of
-//! an alert, and then the deletion of this thesis, by which the count falls again. The frames of the thesis and of its
-//! deletion, in another stream, are what the alert's frames are compared with.
+//! an alert, and then the deletion of this thesis, by which the count falls again. The alert's frames are compared with
+//! the frame of the thesis, in another stream. A deletion has no event of its own.
 
-use std::{iter::zip, ops::ControlFlow, time::Duration};
+use std::{ops::ControlFlow, time::Duration};
 
 use serde_json::json;
 use thesis_proto::v1;
@@ -30,17 +30,9 @@ const FRAME_MS: f64 = 50.0;
 /// Time limit for the frame of a sample.
 const FRAME_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What happens in a sample, and the types of its two events.
-const STEPS: [(&str, &str, &str); 2] =
-    [("rises", "thesis.created", "alert.firing"), ("falls", "thesis.deleted", "alert.resolved")];
-
-/// The times of the samples of a step.
-#[derive(Default)]
-struct Times {
-    answer: Vec<Duration>,
-    thesis: Vec<Duration>,
-    alert: Vec<Duration>,
-}
+const CREATED: &str = "thesis.created";
+const FIRING: &str = "alert.firing";
+const RESOLVED: &str = "alert.resolved";
 
 /// The types of a stream's events, and when they came.
 type Frames = UnboundedReceiver<(String, Instant)>;
@@ -59,31 +51,30 @@ async fn measure(options: &Options, setup: &Setup) -> Result<(), Failure> {
     let mut ingest = calls::ingest(&service).await?;
     bring(&mut ingest, thesis_on(TOKEN, 0)).await?;
     create_alert(&service).await?;
-    let mut theses = frames(&service, STEPS.map(|(_, event, _)| event)).await?;
-    let mut alerts = frames(&service, STEPS.map(|(.., event)| event)).await?;
-    let mut times = [Times::default(), Times::default()];
+    let mut theses = frames(&service, &[CREATED]).await?;
+    let mut alerts = frames(&service, &[FIRING, RESOLVED]).await?;
+    let (mut answered, mut created, mut firing, mut resolved) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
     for sample in 1..=u64::from(options.samples) {
-        let observations = [thesis_on(TOKEN, sample), deletion(sample)];
-        for ((observation, (_, of_thesis, of_alert)), times) in zip(zip(observations, STEPS), &mut times) {
-            let started = Instant::now();
-            bring(&mut ingest, observation).await?;
-            times.answer.push(started.elapsed());
-            times.thesis.push(arrival(&mut theses, of_thesis).await? - started);
-            times.alert.push(arrival(&mut alerts, of_alert).await? - started);
-        }
+        let started = Instant::now();
+        bring(&mut ingest, thesis_on(TOKEN, sample)).await?;
+        answered.push(started.elapsed());
+        created.push(arrival(&mut theses, CREATED).await? - started);
+        firing.push(arrival(&mut alerts, FIRING).await? - started);
+        let started = Instant::now();
+        bring(&mut ingest, deletion(sample)).await?;
+        resolved.push(arrival(&mut alerts, RESOLVED).await? - started);
     }
     println!(
-        "\nFrom a thesis that crosses a threshold, and from its deletion, {} samples one after the other; {}",
+        "\nFrom a thesis that crosses a threshold, {} samples one after the other; {}",
         options.samples,
         setup.kind()
     );
     row(&["", "p50 ms", "p99 ms", "of its frame", "p99 aim"]);
-    for ((step, of_thesis, of_alert), Times { mut answer, mut thesis, mut alert }) in zip(STEPS, times) {
-        let base = percentile(&mut thesis, 0.5);
-        print(&format!("the count {step}: to the answer"), &mut answer, base, None);
-        print(&format!("to the frame of {of_thesis}"), &mut thesis, base, None);
-        print(&format!("to the frame of {of_alert}"), &mut alert, base, Some(FRAME_MS));
-    }
+    let base = percentile(&mut created, 0.5);
+    print("to its answer", &mut answered, base, None);
+    print("to its frame", &mut created, base, None);
+    print("to the frame of alert.firing", &mut firing, base, Some(FRAME_MS));
+    print("its deletion, to alert.resolved", &mut resolved, base, Some(FRAME_MS));
     service.stop().await?;
     Ok(())
 }
@@ -110,13 +101,13 @@ async fn create_alert(service: &Service) -> Result<(), Failure> {
 }
 
 /// Follows the events of these types.
-async fn frames(service: &Service, types: [&'static str; 2]) -> Result<Frames, Failure> {
+async fn frames(service: &Service, types: &'static [&'static str]) -> Result<Frames, Failure> {
     let url = format!("http://{}/v1/events/stream?types={}", service.address("http")?, types.join(","));
     let stream = open(&url, &live_key()).await?;
     let (seen, frames) = unbounded_channel();
     tokio::spawn(follow(stream, move |frame| {
-        let Ok(event) = std::str::from_utf8(frame.event) else { return ControlFlow::Break(()) };
-        if types.contains(&event) && seen.send((event.to_owned(), frame.at)).is_err() {
+        let event = String::from_utf8_lossy(frame.event);
+        if types.contains(&&*event) && seen.send((event.into_owned(), frame.at)).is_err() {
             return ControlFlow::Break(());
         }
         ControlFlow::Continue(())
@@ -124,7 +115,7 @@ async fn frames(service: &Service, types: [&'static str; 2]) -> Result<Frames, F
     Ok(frames)
 }
 
-/// The arrival of the next event, which must have this type: each step has one.
+/// The arrival of the next event, which must have this type.
 async fn arrival(frames: &mut Frames, wanted: &str) -> Result<Instant, Failure> {
     let (event, at) = timeout(FRAME_TIMEOUT, frames.recv()).await?.ok_or("a stream ended")?;
     if event == wanted { Ok(at) } else { Err(format!("{event} came in place of {wanted}").into()) }
