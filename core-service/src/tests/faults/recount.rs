@@ -103,7 +103,7 @@ pub(super) async fn recount(world: &World) {
     }
     recount_control(world, &logs(store)[CONTROL_LOG]).await;
     recount_audit(store, &logs(store)[CONTROL_LOG]);
-    recount_alerts(&stored::alerts(store), &all);
+    recount_alerts(&stored::alerts(&logs(store)[CONTROL_LOG]), &all);
     recount_deliveries(world, store, &all);
 }
 

@@ -105,11 +105,11 @@ pub(in crate::tests) fn deliveries(store: &MemoryStore) -> Vec<Delivery> {
     rows
 }
 
-/// The alerts that exist.
-pub(super) fn alerts(store: &MemoryStore) -> Vec<Alert> {
+/// The alerts that exist after the control log.
+pub(super) fn alerts(log: &[(u64, bytes::Bytes)]) -> Vec<Alert> {
     let mut alerts = BTreeMap::new();
-    for (_, body) in logs(store).remove(CONTROL_LOG).unwrap_or_default() {
-        for change in control::decode(body).unwrap() {
+    for (_, body) in log {
+        for change in control::decode(body.clone()).unwrap() {
             match change {
                 ControlChange::Alert(row) => drop(alerts.insert(row.id.clone(), row)),
                 ControlChange::AlertDeleted(id) => drop(alerts.remove(&id)),
@@ -141,8 +141,9 @@ pub(super) fn pending_work(store: &MemoryStore, derived: bool) -> String {
     });
     heads.remove(CONTROL_LOG);
     let mut pending = Vec::new();
+    let control_log = logs(store).remove(CONTROL_LOG).unwrap_or_default();
     let judged: BTreeSet<Dataset> =
-        alerts(store).iter().flat_map(|alert| alert.counted().datasets().to_vec()).collect();
+        alerts(&control_log).iter().flat_map(|alert| alert.counted().datasets().to_vec()).collect();
     for (name, head) in heads {
         let judged = judged.iter().any(|dataset| dataset.name() == name).then_some(JUDGED);
         for projection in [ROWS, FAN_OUT].into_iter().chain(derived.then_some(DERIVED)).chain(judged) {
@@ -153,7 +154,7 @@ pub(super) fn pending_work(store: &MemoryStore, derived: bool) -> String {
         }
     }
     let mut disabled = BTreeSet::new();
-    for (_, body) in logs(store).remove(CONTROL_LOG).unwrap_or_default() {
+    for (_, body) in control_log {
         for change in control::decode(body).unwrap() {
             if let ControlChange::Webhook(row) = change
                 && row.status != i32::from(WebhookStatus::Enabled)
