@@ -47,7 +47,7 @@ use crate::{
 };
 
 /// Checkpoint: all alerts are judged by the entries up to here.
-const JUDGED: &str = "alerts";
+pub const JUDGED: &str = "alerts";
 /// Checkpoint beside that of the shared log: alerts are judged up to this time, in unix milliseconds.
 const JUDGED_AT: &str = "alerts_at";
 /// Maximum number of entries that are judged before their changes are appended.

@@ -1,6 +1,9 @@
 //! `cargo bench --bench service -- alerts` measures what 10,000 alerts on one hot token cost a thesis: with thresholds
-//! apart, with one threshold that all of them cross at once, and with thresholds that the count never reaches. It needs
-//! no service, since only the judging grows with the alerts.
+//! apart, with one threshold that all of them cross at once, and with thresholds that the count never reaches. This
+//! part needs no service, since only the judging grows with the alerts. Then it measures how soon a crossing is in a
+//! stream of a service.
+
+mod crossings;
 
 use std::{collections::BTreeMap, sync::Arc, time::Duration};
 
@@ -12,7 +15,7 @@ use core_service::domain::{
 use tokio::time::Instant;
 
 use crate::{
-    Failure,
+    Failure, Options,
     report::{aim_below, number, percentile, row},
 };
 
@@ -26,7 +29,14 @@ const CROSSED_AT: f64 = 10_000.0;
 const MAX_MS: f64 = 2.0;
 
 /// Measures and prints.
-pub(crate) fn run() -> Result<(), Failure> {
+pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
+    println!("{}", crate::report::machine());
+    costs()?;
+    crossings::run(options).await
+}
+
+/// Measures and prints the cost of many alerts.
+fn costs() -> Result<(), Failure> {
     println!("\n{ALERTS} alerts on one token, {THESES} theses, milliseconds a thesis\n");
     row(&["thresholds", "p50", "p99", "most", "changes"]);
     for (name, threshold) in [

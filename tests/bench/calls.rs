@@ -55,9 +55,13 @@ pub(crate) async fn ingest(service: &Service) -> Result<Ingest, Failure> {
     Ok(ingest)
 }
 
-/// A new thesis as seen upstream, of one author.
+/// A new thesis as seen upstream, of one author, on a token that changes with the number.
 pub(crate) fn thesis(number: u64) -> v1::Observation {
-    let now_ms = SystemClock.now_ms();
+    thesis_on(number % TOKENS, number)
+}
+
+/// A new thesis on one of the tokens.
+pub(crate) fn thesis_on(token: u64, number: u64) -> v1::Observation {
     let profile = v1::ProfileObservation {
         upstream_user_id: "benchmark".to_owned(),
         handle: "benchmark".to_owned(),
@@ -65,19 +69,33 @@ pub(crate) fn thesis(number: u64) -> v1::Observation {
     };
     let token = v1::TokenObservation {
         chain: "solana".to_owned(),
-        address: format!("Benchmark{}", number % TOKENS),
-        symbol: format!("WANTED{}", number % TOKENS),
+        address: format!("Benchmark{token}"),
+        symbol: format!("WANTED{token}"),
         ..v1::TokenObservation::default()
     };
     let thesis = v1::ThesisObservation {
-        upstream_id: format!("benchmark-{number}"),
+        upstream_id: upstream_id(number),
         profile: Some(profile),
         token: Some(token),
         text: text(),
-        created_at: Some(from_millis(now_ms)),
+        created_at: Some(from_millis(SystemClock.now_ms())),
         ..v1::ThesisObservation::default()
     };
-    v1::Observation { observed_at: Some(from_millis(now_ms)), revision: None, observed: Some(Observed::Thesis(thesis)) }
+    observation(Observed::Thesis(thesis))
+}
+
+/// The deletion of a thesis as seen upstream.
+pub(crate) fn deletion(number: u64) -> v1::Observation {
+    observation(Observed::Deletion(v1::DeletionObservation { upstream_id: upstream_id(number) }))
+}
+
+fn upstream_id(number: u64) -> String {
+    format!("benchmark-{number}")
+}
+
+fn observation(observed: Observed) -> v1::Observation {
+    let observed_at = Some(from_millis(SystemClock.now_ms()));
+    v1::Observation { observed_at, revision: None, observed: Some(observed) }
 }
 
 /// Adds the credential of the roles to a call.

@@ -19,6 +19,7 @@ mod cores;
 mod counting;
 mod data;
 mod engine;
+mod frames;
 mod limiter;
 mod load;
 mod mark;
@@ -154,7 +155,7 @@ enum Child {
     Backup,
     /// Measures builds of the files of a day, and appends beside them; on the embedded store
     Archive,
-    /// Measures what many alerts on one token cost a thesis; needs no service
+    /// Measures what many alerts on one token cost a thesis, and how soon a crossing is in a stream
     Alerts,
     /// Simulates how many of each role carry a load, with measured costs; needs no service
     Capacity,
@@ -198,7 +199,7 @@ fn main() -> Result<(), Failure> {
         Some(Child::Receipts) => Builder::new_multi_thread().enable_all().build()?.block_on(receipts::run(&options)),
         Some(Child::Backup) => Builder::new_multi_thread().enable_all().build()?.block_on(backup::run(&options)),
         Some(Child::Archive) => Builder::new_multi_thread().enable_all().build()?.block_on(archive::run(&options)),
-        Some(Child::Alerts) => alerts::run(),
+        Some(Child::Alerts) => Builder::new_multi_thread().enable_all().build()?.block_on(alerts::run(&options)),
         Some(Child::Capacity) => capacity::run(),
         Some(Child::Upstream) => Builder::new_multi_thread().enable_all().build()?.block_on(upstream::run(&options)),
         None => Builder::new_multi_thread().enable_all().build()?.block_on(run(&options)),

@@ -3,7 +3,6 @@
 //! are appended through a core in this process, as in the loading of the other measurements.
 
 mod burst;
-mod frames;
 mod lag;
 mod simulator;
 

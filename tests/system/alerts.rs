@@ -9,9 +9,11 @@ use thesis_proto::{
     },
 };
 use tokio::time::timeout;
-use tonic::Request;
 
-use crate::harness::{ALL_SCOPES, Client, Receiver, SOON, Service, eventually, ids, rows, text, time};
+use crate::{
+    grpc::with_key,
+    harness::{ALL_SCOPES, Client, Receiver, SOON, Service, eventually, ids, rows, text, time},
+};
 
 on_both_stores![
     a_rule_is_managed,
@@ -125,12 +127,6 @@ async fn what_belongs_to_others_is_not_found(service: &Service) {
     other.patch(&path(&alert), &json!({})).await.error(404, "ALERT_NOT_FOUND");
     other.delete(&path(&alert)).await.error(404, "ALERT_NOT_FOUND");
     assert!(other.all("/v1/alerts").await.is_empty());
-}
-
-fn with_key<T>(raw: &str, message: T) -> Request<T> {
-    let mut request = Request::new(message);
-    request.metadata_mut().insert("authorization", format!("Bearer {raw}").parse().unwrap());
-    request
 }
 
 async fn grpc_and_rest_show_the_same(service: &Service) {

@@ -29,7 +29,8 @@ on_both_stores![
     internal_services_need_the_credential,
 ];
 
-fn with_key<T>(key: &str, message: T) -> Request<T> {
+/// A request of an API key.
+pub(crate) fn with_key<T>(key: &str, message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.metadata_mut().insert("authorization", format!("Bearer {key}").parse().unwrap());
     request

@@ -47,6 +47,13 @@ impl Listening {
         .await;
     }
 
+    /// The public key that it shows for the signatures `v1a`.
+    fn public_key(&self) -> String {
+        let log = self.process.log();
+        let key = log.split_whitespace().find(|word| word.starts_with("whpk_"));
+        key.expect("a public key").to_owned()
+    }
+
     /// Its next line tells how the POST of an event ended.
     async fn told(&mut self, event: &Value, ended: &str) {
         let line = timeout(3 * SOON, self.lines.recv()).await.unwrap().expect("a line");
@@ -77,10 +84,12 @@ async fn events_are_forwarded_signed(service: &Service) {
     for event in &events {
         listening.told(event, "200").await;
     }
-    let received = receiver.received();
+    let (received, public_key) = (receiver.received(), listening.public_key());
     assert_eq!(received.len(), events.len());
     for (received, event) in received.iter().zip(&events) {
         received.verify(&listening.secret);
+        assert_eq!(received.header("webhook-id"), text(event, "id"));
+        received.verify_key(&public_key);
         let over_rest = key.client.get(&format!("/v1/events/{}", text(event, "id"))).await;
         assert_eq!(received.body, over_rest.text.as_bytes());
         received.is_first_attempt_of(event);
@@ -91,6 +100,7 @@ async fn events_are_forwarded_signed(service: &Service) {
         listening.process.signal(signal);
         assert_eq!(listening.process.exit(SOON).await.code(), Some(0), "{signal}");
         listening = Listening::start(service, &key, &receiver.url, &filters).await;
+        assert_ne!(listening.public_key(), public_key, "each start has a key of its own");
     }
 }
 
@@ -101,7 +111,11 @@ async fn a_secret_may_be_given(service: &Service) {
     assert_eq!(listening.secret, "whsec_of_my_own");
     let event = key.client.thesis("writer", "GIVEN", "x").await.1;
     listening.told(&event, "200").await;
-    receiver.received()[0].verify("whsec_of_my_own");
+    let received = receiver.received().remove(0);
+    received.verify("whsec_of_my_own");
+    // The secret is no key of Standard Webhooks, so only the other key signs.
+    assert_eq!(received.header("webhook-signature").split(' ').count(), 1);
+    received.verify_key(&listening.public_key());
 }
 
 async fn an_endpoint_that_fails_is_told_and_the_next_event_goes_on(service: &Service) {

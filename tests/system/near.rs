@@ -9,9 +9,12 @@ use thesis_proto::{
         webhook_service_client::WebhookServiceClient,
     },
 };
-use tonic::{Request, Status};
+use tonic::Status;
 
-use crate::harness::{ALL_SCOPES, Client, SOON, Service, eventually, text};
+use crate::{
+    grpc::with_key,
+    harness::{ALL_SCOPES, Client, SOON, Service, eventually, text},
+};
 
 on_both_stores![
     near_handles_and_symbols_are_told,
@@ -77,12 +80,6 @@ async fn a_near_name_of_another_project_is_not_told(service: &Service) {
             assert!(!error.to_string().to_lowercase().contains("priva"), "{error}");
         }
     }
-}
-
-fn with_key<T>(key: &str, message: T) -> Request<T> {
-    let mut request = Request::new(message);
-    request.metadata_mut().insert("authorization", format!("Bearer {key}").parse().unwrap());
-    request
 }
 
 fn told(status: &Status) -> (String, Value) {

@@ -6,6 +6,7 @@
 //! one mixture, and `TEST_ROUNDS` is the number of mixtures.
 
 mod accounts;
+mod alerts;
 mod cases;
 mod clients;
 mod full_disk;
@@ -153,7 +154,9 @@ async fn mixed(store: StoreKind, linked: Linked, rounds: u64, steps: usize) -> u
     let mut forwarded = 0;
     let first = seed();
     let rounds = setting("TEST_ROUNDS").unwrap_or(if setting("TEST_SEED").is_some() { 1 } else { rounds });
-    let base = World::base(store).await;
+    let mut base = World::base(store).await;
+    alerts::create_alerts(&mut base).await;
+    base.rest().await;
     for seed in first..first + rounds {
         println!("{store:?}, linked: {linked:?}: TEST_SEED={seed}");
         let mut one = base.copy();

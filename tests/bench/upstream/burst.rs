@@ -9,14 +9,12 @@ use tokio::{
     time::{Instant, sleep, timeout},
 };
 
-use super::{
-    frames::{CREATED, follow, open},
-    simulator::Simulator,
-};
+use super::simulator::Simulator;
 use crate::{
     Failure,
     connection::{Answer, Connection, find, get},
     data::RARE_WORD,
+    frames::{CREATED, follow, open},
     process::{Service, live_key},
     report::cpu_seconds,
 };

@@ -7,12 +7,10 @@ use reqwest::Response;
 use serde_json::Value;
 use tokio::time::{Instant, sleep, timeout_at};
 
-use super::{
-    frames::{CREATED, follow, open},
-    simulator::Simulator,
-};
+use super::simulator::Simulator;
 use crate::{
     Failure,
+    frames::{CREATED, follow, open},
     process::{Service, UPSTREAM_TOKEN, live_key},
 };
 

@@ -17,6 +17,7 @@ use tokio::time::{Instant, MissedTickBehavior, interval_at};
 use crate::{
     Failure, Options,
     calls::{self, Ingest, thesis},
+    data::Random,
     load,
     process::Service,
     report::{aim_below, median, number, row},
@@ -26,9 +27,12 @@ use crate::{
 
 /// Webhooks of a project: a plan's most.
 const PER_PROJECT: usize = 100;
-/// Events of a turn, and in a second.
-const EVENTS: u64 = 1_000;
-const RATE: u32 = 200;
+/// Texts of a webhook that has many: the most that a filter takes.
+const TEXTS: usize = 50;
+/// Characters of each.
+const TEXT_CHARS: usize = 100;
+/// Words that each event has once.
+const EVENT_WORDS: [&str; 6] = ["as", "before", "holding", "the", "through", "week"];
 /// Calls under way at once.
 const CALLS: u32 = 8;
 /// Most that the webhooks may make an event dearer, as a factor.
@@ -45,6 +49,8 @@ pub(crate) enum Unwanted {
     Words,
     /// All the same phrase, whose words each event has in another order.
     Phrase,
+    /// Many long phrases each, whose words each event has in another order.
+    Phrases,
 }
 
 impl Unwanted {
@@ -53,6 +59,7 @@ impl Unwanted {
             Self::Tokens => "that want other tokens",
             Self::Words => "that want other words",
             Self::Phrase => "that want a phrase of its words",
+            Self::Phrases => "that want 50 phrases of its words, of 100 characters each",
         }
     }
 
@@ -62,6 +69,15 @@ impl Unwanted {
             Self::Tokens => (vec![format!("OTHER{number}")], Vec::new()),
             Self::Words => (Vec::new(), vec![format!("other{number}")]),
             Self::Phrase => (Vec::new(), vec!["\"week the\"".to_owned()]),
+            Self::Phrases => (Vec::new(), (0..TEXTS).map(|text| long_phrase(number * TEXTS + text)).collect()),
+        }
+    }
+
+    /// Number of events of a turn, and of those in a second. An event that costs much must not delay the next one.
+    const fn events(self) -> (u64, u32) {
+        match self {
+            Self::Tokens | Self::Words | Self::Phrase => (1_000, 200),
+            Self::Phrases => (10, 1),
         }
     }
 
@@ -69,8 +85,23 @@ impl Unwanted {
     fn aim(self, webhooks: usize, without: f64, with: f64) -> String {
         match self {
             Self::Tokens | Self::Words => aim_below(with / without, DEARER, " times"),
-            Self::Phrase => aim_below((with - without) / webhooks as f64, WORST_US, " µs a webhook"),
+            Self::Phrase | Self::Phrases => aim_below((with - without) / webhooks as f64, WORST_US, " µs a webhook"),
         }
+    }
+}
+
+/// A phrase of the words of events, another one for each number. No event has it, because it repeats words.
+fn long_phrase(number: usize) -> String {
+    let mut random = Random::new(number as u64);
+    let mut phrase = EVENT_WORDS[random.below(EVENT_WORDS.len())].to_owned();
+    let quoted = TEXT_CHARS - 2;
+    loop {
+        let word = EVENT_WORDS[random.below(EVENT_WORDS.len())];
+        if phrase.len() + 1 + word.len() > quoted {
+            return format!("\"{phrase:<quoted$}\"");
+        }
+        phrase.push(' ');
+        phrase.push_str(word);
     }
 }
 
@@ -90,9 +121,10 @@ impl Side {
     }
 
     /// Brings live theses, and notes what each cost.
-    async fn turn(&mut self, numbers: Range<u64>) -> Result<(), Failure> {
+    async fn turn(&mut self, numbers: Range<u64>, rate: u32) -> Result<(), Failure> {
         let before = at_rest(&self.service).await;
-        let (began, each) = (Instant::now(), Duration::from_secs(1) / RATE);
+        let events = numbers.end - numbers.start;
+        let (began, each) = (Instant::now(), Duration::from_secs(1) / rate);
         let bringing = (0..CALLS).map(|first| {
             let (mut ingest, numbers) = (self.ingest.clone(), numbers.clone());
             tokio::spawn(async move {
@@ -107,7 +139,7 @@ impl Side {
             })
         });
         try_join_all(bringing).await?.into_iter().collect::<Result<(), Failure>>()?;
-        self.costs.push((at_rest(&self.service).await - before) * 1e6 / EVENTS as f64);
+        self.costs.push((at_rest(&self.service).await - before) * 1e6 / events as f64);
         Ok(())
     }
 }
@@ -133,15 +165,16 @@ async fn measure(
     create_unwanted(many, webhooks, unwanted).await?;
     let seconds = began.elapsed().as_secs_f64();
     let mut sides = [Side::start(none).await?, Side::start(many).await?];
+    let (events, rate) = unwanted.events();
     // The first turn does not count.
     for turn in 0..=options.rounds as u64 {
         for side in &mut sides {
-            side.turn(turn * EVENTS..(turn + 1) * EVENTS).await?;
+            side.turn(turn * events..(turn + 1) * events, rate).await?;
         }
     }
     println!(
-        "\nLive events beside {} webhooks of {projects} projects {} (created in {seconds:.0} s), {RATE} events a second, \
-         medians of {} runs; {}",
+        "\nLive events beside {} webhooks of {projects} projects {} (created in {seconds:.0} s), {rate} events a \
+         second, medians of {} runs; {}",
         number((projects * PER_PROJECT) as f64),
         unwanted.name(),
         options.rounds,

@@ -354,3 +354,26 @@ fn ten_thousand_rules_on_a_token_are_judged_only_where_their_values_lie() {
         assert_eq!(fired, [f64::from(seq - 1)]);
     }
 }
+
+#[test]
+fn crossings_in_entries_older_than_the_last_change_are_found_after_a_crash() {
+    let rules = [alert(0, 3, true, 1.0, 0.0, 0, 0)];
+    let entry = |after_ms: i64, is_added: bool, id: &str| Logged {
+        at: START + after_ms,
+        is_added,
+        thesis: WatchedThesis { created_at: START, id: id.to_owned(), author: "fp_1".to_owned() },
+    };
+    let log = [entry(1, true, "th_1"), entry(2, true, "th_2"), entry(3, false, "th_1"), entry(4, true, "th_3")];
+    let mut stored = Stored { at: START, ..Stored::default() };
+    let mut watch = begin(&rules, &log, &stored);
+    // The first core's clock is ahead of the entries.
+    watch.advance(START + 1_000);
+    (0..2).for_each(|index| read(&mut watch, &log, index));
+    stored.append(watch.take_changes());
+    let mut watch = begin(&rules, &log, &stored);
+    (0..log.len()).for_each(|index| read(&mut watch, &log, index));
+    stored.append(watch.take_changes());
+    let found: Vec<_> = stored.events.iter().map(|(_, crossing, _, value)| (*crossing, *value)).collect();
+    let (firing, resolved) = ((Crossing::Firing, Some(2.0)), (Crossing::Resolved, Some(1.0)));
+    assert_eq!(found, [firing, resolved, firing]);
+}

@@ -1,17 +1,22 @@
 use bytes::Bytes;
+use thesis_proto::{error::ErrorCode, time::from_millis, v1};
+use tokio::time::timeout;
 
 use super::*;
 use crate::{
+    access::{gate::RequestMeta, limits::SENDS_PER_MINUTE},
     domain::{
         account::Actor,
         control::{ControlChange, Webhook},
         delivery::{Attempt, EventRef, Status, delivery_id},
+        operation::Operation,
         window::MINUTE_MS,
     },
     key,
+    operations::start_webhook_replay::start_webhook_replay,
     store::{ConditionalWrite, Expect, SharedBackend, Transaction, schema::WEBHOOK_REPLAY},
     tables::{deliveries::DeliveryChange, queue::shard_of},
-    tests::harness::{ManualClock, NOON, core, damage_delivery, memory, shared_memory},
+    tests::harness::{ManualClock, NOON, TEST_KEY, core, damage_delivery, memory, shared_memory},
 };
 
 const WEBHOOK: &str = "wh_1";
@@ -113,6 +118,52 @@ async fn a_repeated_step_creates_the_same_deliveries() {
     }
     assert_eq!(replayed(&core).await, wanted);
     assert_eq!((replay.finished_at, stored(&core).await), (Some(replay.step_at), (version, replay.clone())));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_sends_50_deliveries_a_second() {
+    let clock = ManualClock::new();
+    let core = started(shared_memory(&clock), &clock).await;
+    let wanted = prepare(&core).await;
+    let version = rows::write(&core.shared.backend, WEBHOOK, None, &new_replay()).await.unwrap().unwrap();
+    let began = Instant::now();
+    let due = || usize::try_from(began.elapsed().as_millis() * 50 / 1_000).unwrap();
+    let running = spawn(&core, WEBHOOK.to_owned(), (version, new_replay()));
+    while !running.is_finished() {
+        let created = replayed(&core).await.len();
+        assert!(created < due() + STEP_REPLAYS + PAGE, "{created} after {:?}", began.elapsed());
+        sleep(PACE).await;
+    }
+    assert_eq!(replayed(&core).await, wanted);
+    assert!(due() >= FAILED, "{FAILED} after {:?}", began.elapsed());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_replay_counts_as_one_send_however_many_it_sends() {
+    let clock = ManualClock::new();
+    let core = started(shared_memory(&clock), &clock).await;
+    prepare(&core).await;
+    let meta = RequestMeta { authorization: Some(format!("Bearer {TEST_KEY}").into()), ..RequestMeta::default() };
+    let call = core.gate.admit(meta, Operation::StartWebhookReplay).map_err(|refused| refused.error).unwrap();
+    let since = Some(from_millis(SINCE));
+    let request = v1::StartWebhookReplayRequest { id: WEBHOOK.to_owned(), since, ..Default::default() };
+    start_webhook_replay(&core, &call, request.clone()).await.unwrap();
+    let refused = start_webhook_replay(&core, &call, request).await.unwrap_err();
+    assert_eq!(refused.api.code, ErrorCode::DeliveryInProgress);
+    let finished = async {
+        loop {
+            let (_, replay) = stored(&core).await;
+            if replay.finished_at.is_some() {
+                return replay.replayed;
+            }
+            sleep(MIN_PAUSE).await;
+        }
+    };
+    assert_eq!(timeout(Duration::from_mins(1), finished).await.unwrap(), FAILED as i64);
+    for _ in 1..SENDS_PER_MINUTE {
+        call.take_send().unwrap();
+    }
+    assert!(call.take_send().is_err());
 }
 
 #[tokio::test(start_paused = true)]

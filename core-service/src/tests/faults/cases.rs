@@ -13,7 +13,7 @@ use thesis_proto::{
 use tonic::Code;
 
 use super::{
-    accounts,
+    accounts, alerts,
     observations::{author, coin, deletion, likes, observation, thesis},
     requests::{public, service},
     worker::GONE,
@@ -66,6 +66,8 @@ pub(super) const ALL: &[UseCase] = &[
     case!("delete a webhook", delete_webhook),
     case!("disable a webhook that is gone", disable_webhook),
     case!("retry a delivery", retry_delivery, first_fails: true),
+    case!("create an alert", alerts::create_alert),
+    case!("cross the threshold of an alert", alerts::cross_threshold),
     case!("create an organization", create_organization),
     case!("change a plan", change_plan),
     case!("create a project", create_project),

@@ -1,13 +1,13 @@
 //! Requests of the clients of a world, and their acknowledged writes.
 
 use thesis_proto::v1::{
-    self, ingest_service_server::IngestService as _, test_data_service_server::TestDataService as _,
-    webhook_service_server::WebhookService as _,
+    self, AlertMetric, alert_service_server::AlertService as _, ingest_service_server::IngestService as _,
+    test_data_service_server::TestDataService as _, webhook_service_server::WebhookService as _,
 };
 
 use super::{
     observations::thesis,
-    requests::{public, service},
+    requests::{public, service, with_key},
     world::World,
 };
 use crate::domain::{event_id::thesis_event_id, id};
@@ -30,13 +30,29 @@ impl World {
     pub(super) async fn create_webhook(&mut self, key: &str, url: &str) -> String {
         let message = v1::CreateWebhookRequest {
             url: Some(url.to_owned()),
-            events: (1..=4).collect(),
+            events: (1..=6).collect(),
             ..v1::CreateWebhookRequest::default()
         };
         let request = || public(message.clone(), Some(key));
         let answer = self.ask(async |api| api.create_webhook(request()).await).await.unwrap();
         let id = answer.webhook.unwrap().id;
         self.acknowledged.webhooks.insert(id.clone());
+        id
+    }
+
+    /// Creates an alert that fires above this number of theses.
+    pub(super) async fn create_alert(&mut self, key: &str, api_key: &str, token: &str, above: u32) -> String {
+        let message = v1::CreateAlertRequest {
+            name: Some(key.to_owned()),
+            token: Some(token.to_owned()),
+            metric: AlertMetric::ThesisCount24h.into(),
+            above: Some(above.into()),
+            ..v1::CreateAlertRequest::default()
+        };
+        let request = || with_key(message.clone(), api_key, Some(key));
+        let answer = self.ask(async |api| api.create_alert(request()).await).await.unwrap();
+        let id = answer.alert.unwrap().id;
+        self.acknowledged.alerts.insert(id.clone());
         id
     }
 

@@ -1,16 +1,22 @@
 //! The naive recount: derives the rows from the logs alone, and compares them with every stored row.
 
+mod alerts;
+mod control_log;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use prost::Message as _;
-use thesis_proto::v1::WebhookStatus;
 
+use self::{
+    alerts::recount_alerts,
+    control_log::{recount_audit, recount_control},
+};
 use super::{
-    stored::{audit_rows, deliveries, logs, recount_theses, replay, stored_row},
+    stored::{self, deliveries, logs, recount_theses, replay, stored_row},
     world::World,
 };
 use crate::{
-    control::{CONTROL_LOG, Control},
+    control::CONTROL_LOG,
     convert,
     domain::{
         control::ControlChange,
@@ -29,7 +35,7 @@ use crate::{
         delivery_rows::LOGGED,
         theses::{ALL_AUTHORS, ALL_TOKENS, ThesisStore},
     },
-    tests::{faulty::MemoryStore, harness::ids},
+    tests::faulty::MemoryStore,
 };
 
 /// The tables that follow from the logs of datasets.
@@ -51,8 +57,6 @@ const PROJECTED: &[&Table] = &[
     &schema::ARCHIVE_FILE,
 ];
 
-/// Name of the projection of the control log into rows.
-const CONTROL_ROWS: &str = "rows";
 /// Limit of the difference between clocks of replicas.
 const SKEW_MS: i64 = 2_000;
 
@@ -99,6 +103,7 @@ pub(super) async fn recount(world: &World) {
     }
     recount_control(world, &logs(store)[CONTROL_LOG]).await;
     recount_audit(store, &logs(store)[CONTROL_LOG]);
+    recount_alerts(&stored::alerts(&logs(store)[CONTROL_LOG]), &all);
     recount_deliveries(world, store, &all);
 }
 
@@ -237,101 +242,6 @@ fn recount_totals(store: &MemoryStore, name: &str, entries: &[SequencedEntry]) {
     assert_eq!(listed, theses.keys().map(|id| (*id).to_owned()).collect::<Vec<_>>(), "theses listed in {name}");
 }
 
-fn kind_and_id(change: &ControlChange) -> (&'static str, String) {
-    match change {
-        ControlChange::Organization(row) => ("organization", row.id.clone()),
-        ControlChange::Project(row) => ("project", row.id.clone()),
-        ControlChange::ApiKey(row) => ("key", row.id.clone()),
-        ControlChange::Webhook(row) => ("webhook", row.id.clone()),
-        ControlChange::WebhookDeleted(id) => ("webhook", id.clone()),
-        ControlChange::Alert(row) => ("alert", row.id.clone()),
-        ControlChange::AlertDeleted(id) => ("alert", id.clone()),
-        ControlChange::SandboxSeed(_) => ("seed", String::new()),
-        ControlChange::User(row) => ("user", row.id.clone()),
-        ControlChange::Member(row) => ("member", control::member_id(row)),
-        ControlChange::MemberGone(id) => ("member", id.clone()),
-        ControlChange::Invitation(row) => ("invitation", row.id.clone()),
-        ControlChange::InvitationGone(id) => ("invitation", id.clone()),
-        ControlChange::Several(_) => unreachable!("an entry is read as its changes"),
-    }
-}
-
-/// A core loads the rows of the control log, and every acknowledged row is there once.
-async fn recount_control(world: &World, log: &[(u64, bytes::Bytes)]) {
-    let mut rows = BTreeMap::new();
-    for change in log.iter().flat_map(|(_, body)| control::decode(body.clone()).unwrap()) {
-        let row_id = kind_and_id(&change);
-        match change {
-            ControlChange::WebhookDeleted(_)
-            | ControlChange::MemberGone(_)
-            | ControlChange::InvitationGone(_)
-            | ControlChange::AlertDeleted(_) => {
-                drop(rows.remove(&row_id));
-            }
-            change => drop(rows.insert(row_id, change)),
-        }
-    }
-    let loaded = Control::load(world.store.backend(), world.clock.clone(), ids(0)).await.unwrap();
-    let states = [Some(&loaded), world.running().map(|core| &*core.shared.control)];
-    for control in states.into_iter().flatten() {
-        let state = control.state();
-        let mut found: Vec<ControlChange> = Vec::new();
-        found.extend(state.organizations().map(|row| ControlChange::Organization((**row).clone())));
-        found.extend(state.projects().map(|row| ControlChange::Project((**row).clone())));
-        found.extend(state.keys().map(|row| ControlChange::ApiKey((**row).clone())));
-        found.extend(state.every_webhook().map(|row| ControlChange::Webhook((**row).clone())));
-        found.extend(state.seed().map(ControlChange::SandboxSeed));
-        let (people, organizations) = (state.people(), state.organizations());
-        found.extend(people.users().map(|row| ControlChange::User((**row).clone())));
-        let members = organizations.flat_map(|row| people.members(&row.id));
-        found.extend(members.map(|row| ControlChange::Member((**row).clone())));
-        found.extend(people.invitations().map(|row| ControlChange::Invitation((**row).clone())));
-        let found: BTreeMap<_, _> = found.into_iter().map(|change| (kind_and_id(&change), change)).collect();
-        assert_eq!(found, rows);
-    }
-    for (kind, name) in &world.acknowledged.created {
-        let named = rows.values().filter(|change| match change {
-            ControlChange::Organization(row) => *kind == "organization" && row.name == *name,
-            ControlChange::Project(row) => *kind == "project" && row.name == *name,
-            ControlChange::ApiKey(row) => *kind == "key" && row.name == *name,
-            ControlChange::User(row) => *kind == "user" && row.email == *name,
-            _ => false,
-        });
-        assert_eq!(named.count(), 1, "{kind} {name}");
-    }
-    let webhooks: BTreeSet<String> =
-        rows.keys().filter(|(kind, _)| *kind == "webhook").map(|(_, id)| id.clone()).collect();
-    assert_eq!(webhooks, world.acknowledged.webhooks);
-    for id in &world.acknowledged.disabled {
-        let Some(ControlChange::Webhook(row)) = rows.get(&("webhook", id.clone())) else { panic!("{id} is lost") };
-        assert_eq!(row.status, i32::from(WebhookStatus::Disabled), "{id} is gone");
-    }
-}
-
-/// The audit log has each act of the control log once, as far as its rows are projected, and no other.
-fn recount_audit(store: &MemoryStore, log: &[(u64, bytes::Bytes)]) {
-    let mut checkpoint = 0;
-    store.each(&schema::LOG_CHECKPOINT, |partition, clustering, version| {
-        if partition[0].text() == CONTROL_LOG && clustering[0].text() == CONTROL_ROWS {
-            checkpoint = version.unsigned_abs();
-        }
-    });
-    let (done, mut projected) = (audit_rows(log), BTreeMap::new());
-    for (key, row) in store.all(&schema::AUDIT) {
-        // Other acts were written together with rows of people.
-        if key[3].text().starts_with("control_") {
-            projected.insert(format!("{key:?}"), row.body);
-        }
-    }
-    for (key, (seq, body)) in &done {
-        assert!(
-            projected.get(key).map_or(*seq > checkpoint, |row| row == body),
-            "{key} of {seq} is not in the audit log, {checkpoint} are projected"
-        );
-    }
-    assert!(projected.keys().all(|key| done.contains_key(key)), "an act that was not done: {projected:?}");
-}
-
 /// Each event has one delivery to each webhook that existed before it. Each delivery has an event, and only attempts of
 /// the worker.
 fn recount_deliveries(world: &World, store: &MemoryStore, all: &[(Dataset, Vec<SequencedEntry>)]) {
@@ -363,7 +273,7 @@ fn recount_deliveries(world: &World, store: &MemoryStore, all: &[(Dataset, Vec<S
     };
     for webhook in &world.old_webhooks {
         let since = created(webhook);
-        for (dataset, entries) in all.iter().filter(|(dataset, _)| *dataset != Dataset::Live) {
+        for (dataset, entries) in all.iter().filter(|(dataset, _)| !dataset.livemode()) {
             for SequencedEntry { seq, entry } in entries {
                 let id = delivery_id(webhook, entry.created_at, &[&entry.id]);
                 let is_event = convert::entry::event(dataset, entry).is_some();

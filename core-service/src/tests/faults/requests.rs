@@ -8,8 +8,13 @@ use tonic::Request;
 use crate::tests::harness::{SERVICE_TOKEN, TEST_KEY};
 
 pub(super) fn public<M>(message: M, key: Option<&str>) -> Request<M> {
+    with_key(message, TEST_KEY, key)
+}
+
+/// A request with this API key, and with an idempotency key if it has one.
+pub(super) fn with_key<M>(message: M, api_key: &str, key: Option<&str>) -> Request<M> {
     let mut request = Request::new(message);
-    request.metadata_mut().insert(AUTHORIZATION, format!("Bearer {TEST_KEY}").parse().unwrap());
+    request.metadata_mut().insert(AUTHORIZATION, format!("Bearer {api_key}").parse().unwrap());
     if let Some(key) = key {
         request.metadata_mut().insert(IDEMPOTENCY_KEY, key.parse().unwrap());
     }

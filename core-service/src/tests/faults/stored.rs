@@ -8,9 +8,11 @@ use std::{
 use thesis_proto::v1::WebhookStatus;
 
 use crate::{
+    alerts::JUDGED,
     control::CONTROL_LOG,
     domain::{
         account::Act,
+        alert::Alert,
         control::ControlChange,
         dataset::Dataset,
         delivery::Delivery,
@@ -103,6 +105,32 @@ pub(in crate::tests) fn deliveries(store: &MemoryStore) -> Vec<Delivery> {
     rows
 }
 
+/// The alerts that exist after the control log.
+pub(super) fn alerts(log: &[(u64, bytes::Bytes)]) -> Vec<Alert> {
+    let mut alerts = BTreeMap::new();
+    for (_, body) in log {
+        for change in control::decode(body.clone()).unwrap() {
+            match change {
+                ControlChange::Alert(row) => drop(alerts.insert(row.id.clone(), row)),
+                ControlChange::AlertDeleted(id) => drop(alerts.remove(&id)),
+                _ => {}
+            }
+        }
+    }
+    alerts.into_values().collect()
+}
+
+/// The checkpoint of a projection of a log; 0 if there is none.
+fn checkpoint(store: &MemoryStore, log: &str, projection: &str) -> i64 {
+    let mut done = 0;
+    store.each(&schema::LOG_CHECKPOINT, |partition, clustering, version| {
+        if partition[0].text() == log && clustering[0].text() == projection {
+            done = version;
+        }
+    });
+    done
+}
+
 /// Describes the pending work; includes derived events only on request, since they may have to wait.
 pub(super) fn pending_work(store: &MemoryStore, derived: bool) -> String {
     let mut heads: BTreeMap<String, i64> = BTreeMap::new();
@@ -113,21 +141,20 @@ pub(super) fn pending_work(store: &MemoryStore, derived: bool) -> String {
     });
     heads.remove(CONTROL_LOG);
     let mut pending = Vec::new();
+    let control_log = logs(store).remove(CONTROL_LOG).unwrap_or_default();
+    let judged: BTreeSet<Dataset> =
+        alerts(&control_log).iter().flat_map(|alert| alert.counted().datasets().to_vec()).collect();
     for (name, head) in heads {
-        for projection in [ROWS, FAN_OUT].into_iter().chain(derived.then_some(DERIVED)) {
-            let mut done = 0;
-            store.each(&schema::LOG_CHECKPOINT, |partition, clustering, version| {
-                if partition[0].text() == name && clustering[0].text() == projection {
-                    done = version;
-                }
-            });
+        let judged = judged.iter().any(|dataset| dataset.name() == name).then_some(JUDGED);
+        for projection in [ROWS, FAN_OUT].into_iter().chain(derived.then_some(DERIVED)).chain(judged) {
+            let done = checkpoint(store, &name, projection);
             if done != head {
                 pending.push(format!("{projection} of {name} at {done} of {head}"));
             }
         }
     }
     let mut disabled = BTreeSet::new();
-    for (_, body) in logs(store).remove(CONTROL_LOG).unwrap_or_default() {
+    for (_, body) in control_log {
         for change in control::decode(body).unwrap() {
             if let ControlChange::Webhook(row) = change
                 && row.status != i32::from(WebhookStatus::Enabled)

@@ -69,6 +69,8 @@ pub(in crate::tests) struct Acknowledged {
     /// Webhooks that exist, and deleted ones.
     pub(in crate::tests) webhooks: BTreeSet<String>,
     pub(in crate::tests) deleted: BTreeSet<String>,
+    /// Alerts that exist.
+    pub(in crate::tests) alerts: BTreeSet<String>,
     /// Webhooks whose endpoint has answered 410.
     pub(in crate::tests) disabled: BTreeSet<String>,
 }
@@ -131,13 +133,18 @@ impl World {
         let mut world = Self::on(WorldStore::new(store, &clock), clock, search);
         let id = world.create_webhook("base", "https://1.1.1.1/base").await;
         world.old_webhooks.insert(id);
-        world.settle().await;
-        tokio::time::sleep(Duration::from_secs(2)).await;
-        world.stop();
-        tokio::time::sleep(Duration::from_mins(1)).await;
-        drop(replay(&*world.store.rows().await, &world.replayed).await);
-        world.started_at = world.clock.now_ms();
+        world.rest().await;
         world
+    }
+
+    /// Finishes all work and stops. Copies begin from here.
+    pub(super) async fn rest(&mut self) {
+        self.settle().await;
+        tokio::time::sleep(Duration::from_secs(2)).await;
+        self.stop();
+        tokio::time::sleep(Duration::from_mins(1)).await;
+        drop(replay(&*self.store.rows().await, &self.replayed).await);
+        self.started_at = self.clock.now_ms();
     }
 
     fn with(&self, store: WorldStore, clock: SharedClock) -> Self {

@@ -10,9 +10,10 @@ use thesis_net::channel::CoreChannel;
 use thesis_proto::{
     metadata::{AUTHORIZATION, IDEMPOTENCY_KEY, SERVICE_TOKEN as SERVICE_TOKEN_NAME},
     v1::{
-        self, admin_service_client::AdminServiceClient, ingest_service_client::IngestServiceClient,
-        observation::Observed, test_data_service_client::TestDataServiceClient,
-        thesis_service_client::ThesisServiceClient, webhook_service_client::WebhookServiceClient,
+        self, admin_service_client::AdminServiceClient, alert_service_client::AlertServiceClient,
+        ingest_service_client::IngestServiceClient, observation::Observed,
+        test_data_service_client::TestDataServiceClient, thesis_service_client::ThesisServiceClient,
+        webhook_service_client::WebhookServiceClient,
     },
 };
 use tokio::time::{sleep, timeout};
@@ -28,7 +29,7 @@ use crate::{
     domain::id,
     tests::{
         faults::{Dice, random_observation},
-        harness::{SERVICE_TOKEN, TEST_KEY},
+        harness::{LIVE_KEY, SERVICE_TOKEN, TEST_KEY},
     },
 };
 
@@ -38,6 +39,9 @@ const STEPS: usize = 60;
 const MAX_PAUSE_MS: usize = 500;
 /// Symbols of the tokens that theses are about.
 const TOKENS: usize = 3;
+/// The token of all live theses, and the number of them above which an alert fires.
+const ALERT_TOKEN: &str = "solana:So1";
+const ALERT_ABOVE: f64 = 3.0;
 /// Time after which a client repeats a request without a response.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 const RETRY_PAUSE: Duration = Duration::from_millis(300);
@@ -52,9 +56,9 @@ pub(super) fn with_key<M>(message: M, key: &str) -> tonic::Request<M> {
     request
 }
 
-/// A request of the test key that acts once.
-fn once<M>(message: M, idempotency_key: &str) -> tonic::Request<M> {
-    let mut request = with_key(message, TEST_KEY);
+/// A request of an API key that acts once.
+fn once<M>(message: M, key: &str, idempotency_key: &str) -> tonic::Request<M> {
+    let mut request = with_key(message, key);
     request.metadata_mut().insert(IDEMPOTENCY_KEY, idempotency_key.parse().unwrap());
     request
 }
@@ -133,7 +137,7 @@ impl<'a> Client<'a> {
         };
         let created = until_responded(|| {
             let (mut client, message) = (TestDataServiceClient::new(self.channel.clone()), message.clone());
-            let request = once(message, &key);
+            let request = once(message, TEST_KEY, &key);
             async move { client.create_test_thesis(request).await }
         });
         let created = created.await;
@@ -190,16 +194,45 @@ impl<'a> Client<'a> {
         let key = format!("webhook {url}");
         let message = v1::CreateWebhookRequest {
             url: Some(url),
-            events: (1..=4).collect(),
+            events: (1..=6).collect(),
             ..v1::CreateWebhookRequest::default()
         };
         let created = until_responded(|| {
             let (mut client, message) = (WebhookServiceClient::new(self.channel.clone()), message.clone());
-            let request = once(message, &key);
+            let request = once(message, TEST_KEY, &key);
             async move { client.create_webhook(request).await }
         });
         let id = created.await?.webhook.unwrap_or_default().id;
         self.cluster.webhooks.lock().insert(id);
+        Ok(())
+    }
+
+    /// Creates an alert over the live theses, once one of them has created their token.
+    async fn create_alert(&self) -> Result<(), Status> {
+        let message = v1::CreateAlertRequest {
+            name: Some("live theses".to_owned()),
+            token: Some(ALERT_TOKEN.to_owned()),
+            metric: v1::AlertMetric::ThesisCount24h.into(),
+            above: Some(ALERT_ABOVE),
+            ..v1::CreateAlertRequest::default()
+        };
+        let mut attempt = 0;
+        let created = loop {
+            attempt += 1;
+            // A key keeps its refusal.
+            let key = format!("alert {attempt}");
+            let created = until_responded(|| {
+                let (mut client, message) = (AlertServiceClient::new(self.channel.clone()), message.clone());
+                let request = once(message, LIVE_KEY, &key);
+                async move { client.create_alert(request).await }
+            });
+            match created.await {
+                Err(status) if status.code() == Code::NotFound => sleep(RETRY_PAUSE).await,
+                created => break created?,
+            }
+        };
+        let id = created.alert.unwrap_or_default().id;
+        self.cluster.alerts.lock().insert(id);
         Ok(())
     }
 
@@ -253,7 +286,7 @@ pub(super) async fn write(cluster: Arc<Cluster>, number: usize) {
     cluster.busy_clients.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// Creates a webhook for each endpoint and a key, which it revokes later.
+/// Creates a webhook for each endpoint, an alert, and a key, which it revokes later.
 pub(super) async fn operate(cluster: Arc<Cluster>, endpoints: Vec<IpAddr>) {
     let mut client = Client::new(&cluster, "operator".to_owned(), cluster.seed.rotate_left(7));
     let request = client.note(Fact::Requested(Request::SetUp));
@@ -261,7 +294,8 @@ pub(super) async fn operate(cluster: Arc<Cluster>, endpoints: Vec<IpAddr>) {
         for endpoint in endpoints {
             client.create_webhook(receivers::url(endpoint)).await?;
         }
-        client.create_key().await
+        client.create_key().await?;
+        client.create_alert().await
     };
     let set_up = set_up.await;
     client.responded(request, set_up.map(|()| Outcome::Done));

@@ -134,8 +134,9 @@ pub(super) struct Cluster {
     pub(super) receivers: Vec<Receiver>,
     /// The names of the clients.
     clients: Vec<String>,
-    /// The webhooks that the run has created, and the key that it revokes.
+    /// The webhooks and alerts that the run has created, and the key that it revokes.
     pub(super) webhooks: Mutex<BTreeSet<String>>,
+    pub(super) alerts: Mutex<BTreeSet<String>>,
     pub(super) revocable: Mutex<Option<RevocableKey>>,
     /// The last process of each core by its name.
     running: Mutex<BTreeMap<String, Weak<Core>>>,
@@ -166,6 +167,7 @@ impl Cluster {
             receivers: (0..RECEIVERS).map(receiver).collect(),
             clients,
             webhooks: Mutex::default(),
+            alerts: Mutex::default(),
             revocable: Mutex::default(),
             running: Mutex::default(),
             busy_clients: AtomicUsize::new(0),

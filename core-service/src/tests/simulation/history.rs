@@ -26,7 +26,7 @@ pub(super) enum Request {
     /// Sends observations of an upstream.
     Observe,
     Revoke,
-    /// Creates the webhooks and the key of a run.
+    /// Creates the webhooks, the alert and the key of a run.
     SetUp,
 }
 

@@ -169,7 +169,8 @@ fn judge(cluster: &Cluster, records: &[Record], is_calm: bool, ended_ms: i64) {
     if let Err(fault) = checks::check(&cluster.rows, records, is_calm) {
         panic!("{fault}");
     }
-    let acknowledged = checks::acknowledged(records, &cluster.webhooks.lock());
+    let mut acknowledged = checks::acknowledged(records, &cluster.webhooks.lock());
+    acknowledged.alerts.clone_from(&cluster.alerts.lock());
     let runtime = runtime::Builder::new_current_thread().enable_all().start_paused(true).build().unwrap();
     let rows = Arc::clone(&cluster.rows);
     runtime.block_on(faults::judge_rows(rows, NOON + ended_ms + AFTERWARDS_MS, acknowledged));

@@ -8,25 +8,25 @@ use tokio::time::Instant;
 use crate::{Failure, connection::find};
 
 /// The type of the frames of new theses, in the feed and in the service's streams.
-pub(super) const CREATED: &[u8] = b"thesis.created";
+pub(crate) const CREATED: &[u8] = b"thesis.created";
 
 /// A frame of a stream.
-pub(super) struct Frame<'a> {
+pub(crate) struct Frame<'a> {
     /// Empty for a comment.
-    pub(super) event: &'a [u8],
-    pub(super) data: &'a [u8],
+    pub(crate) event: &'a [u8],
+    pub(crate) data: &'a [u8],
     /// When its last byte came.
-    pub(super) at: Instant,
+    pub(crate) at: Instant,
 }
 
 /// Opens a stream. What happens from then on comes through it.
-pub(super) async fn open(url: &str, key: &str) -> Result<Response, Failure> {
+pub(crate) async fn open(url: &str, key: &str) -> Result<Response, Failure> {
     let client = reqwest::Client::builder().no_proxy().http1_only().build()?;
     Ok(client.get(url).bearer_auth(key).send().await?.error_for_status()?)
 }
 
 /// Gives each frame to `on_frame` until that breaks off. A stream that ends before is a failure.
-pub(super) async fn follow(
+pub(crate) async fn follow(
     mut stream: Response,
     mut on_frame: impl FnMut(Frame<'_>) -> ControlFlow<()>,
 ) -> Result<(), Failure> {
