@@ -10,7 +10,10 @@ use axum::{
     Router,
     body::Bytes,
     extract::State,
-    http::{HeaderMap, StatusCode, Uri, header::LOCATION},
+    http::{
+        HeaderMap, StatusCode, Uri,
+        header::{AUTHORIZATION, LOCATION},
+    },
     response::IntoResponse,
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
@@ -183,12 +186,15 @@ impl Drop for Receiver {
     }
 }
 
-/// An endpoint that answers each request with 418 and a body.
+/// An endpoint that answers each request with 418 and a body, which names the credentials that were sent.
 pub(crate) async fn teapot() -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let answer = || async { (axum::http::StatusCode::IM_A_TEAPOT, "<b>short</b> and stout") };
-    let routes = axum::Router::new().route("/", axum::routing::post(answer));
+    let answer = |headers: HeaderMap| async move {
+        let credentials = headers.get(AUTHORIZATION).map(|value| value.to_str().unwrap()).unwrap_or_default();
+        (StatusCode::IM_A_TEAPOT, format!("<b>short</b> and stout, and no tea for {credentials}"))
+    };
+    let routes = Router::new().route("/", axum::routing::post(answer));
     tokio::spawn(async move { axum::serve(listener, routes).await });
     url
 }
