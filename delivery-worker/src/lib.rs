@@ -15,6 +15,7 @@ mod client;
 mod error;
 mod failure;
 mod guard;
+mod mask;
 mod metrics;
 mod report;
 mod send;

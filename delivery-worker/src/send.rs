@@ -12,7 +12,7 @@ use thesis_proto::{
 };
 use tokio::time::{Instant, timeout_at};
 
-use crate::{client::Transport, failure::Failure, guard::Guard, metrics::FAILURES, sign::Signer};
+use crate::{client::Transport, failure::Failure, guard::Guard, mask::mask, metrics::FAILURES, sign::Signer};
 
 /// Maximum bytes of a response, and time to read them, so that its connection can be reused; others are closed.
 const MAX_DRAIN_BYTES: usize = 16 * 1024;
@@ -43,14 +43,20 @@ impl Sender {
     pub(crate) async fn send(&self, claim: ClaimResponse) -> AttemptResult {
         let started_ms = self.clock.now_ms();
         let deadline = Instant::now() + self.timeout;
-        let post = self.post(claim, started_ms.div_euclid(1000));
+        let post = self.post(&claim, started_ms.div_euclid(1000));
         let response = timeout_at(deadline, post).await.unwrap_or(Err(Failure::Timeout));
         let latency_ms = i32::try_from(self.clock.now_ms() - started_ms).unwrap_or(i32::MAX).max(0);
         let kind = response.as_ref().err().map(Failure::kind);
         let (outcome, response) = match response {
             Ok(mut response) => {
                 let status = response.status();
-                let body = if status.is_success() { Bytes::new() } else { beginning(&mut response, deadline).await };
+                let body = if status.is_success() {
+                    Bytes::new()
+                } else {
+                    let mut body = mask(beginning(&mut response, deadline).await, &claim);
+                    body.truncate(MAX_REPORTED_BYTES);
+                    body
+                };
                 (Outcome::Response(AttemptResponse { status: status.as_u16().into(), body }), Some(response))
             }
             Err(failure) => {
@@ -61,10 +67,10 @@ impl Sender {
         AttemptResult { started_at: from_millis(started_ms), latency_ms, outcome, kind, response, deadline }
     }
 
-    async fn post(&self, claim: ClaimResponse, unix_seconds: i64) -> Result<Response, Failure> {
-        let headers = self.signer.headers(&claim, unix_seconds).ok_or(Failure::Request)?;
+    async fn post(&self, claim: &ClaimResponse, unix_seconds: i64) -> Result<Response, Failure> {
+        let headers = self.signer.headers(claim, unix_seconds).ok_or(Failure::Request)?;
         let target = self.guard.vet(&claim.url, claim.livemode).await?;
-        self.transport.post(target, headers, claim.body).await
+        self.transport.post(target, headers, claim.body.clone()).await
     }
 }
 

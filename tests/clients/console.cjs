@@ -4,6 +4,7 @@
 const assert = require("node:assert/strict");
 const { createServer } = require("node:http");
 const { base, look, open, person, seen, walk } = require("./browser.cjs");
+const { alerts } = require("./alerts.cjs");
 const { frame } = require("./frame.cjs");
 
 const [, setUp] = process.argv.slice(2);
@@ -88,6 +89,7 @@ async function customer(browser, root) {
   await open(someone, project, "project with a key");
   await frame(someone, project);
   await webhooks(someone, project, key);
+  await alerts(someone, project);
   await events(someone, project, key);
   // The plan has few streams, so one after the other.
   await Promise.all([signedOut(someone.context.browser(), `${project}/test/${FOLLOWED}`), explore(someone, project)]);

@@ -1,6 +1,6 @@
 //! How a webhook's deliveries go, replays of many deliveries, and endpoints that must answer a test first.
 
-use std::collections::HashSet;
+use std::{collections::HashSet, fs};
 
 use serde_json::{Value, json};
 use thesis_proto::v1::observation::Observed;
@@ -203,6 +203,49 @@ async fn new_endpoints_answer_a_test_first(service: &Service) {
     test.webhook(&receiver.url, &["thesis.created"]).await;
     receiver.delivery_of(&test.thesis("writer", "CAUTIOUS", "x").await.1).await;
     endpoint.abort();
+}
+
+#[tokio::test]
+async fn what_waits_goes_out_once_the_endpoint_has_answered_a_test() {
+    let dir = tempfile::tempdir().unwrap();
+    let (receiver, root) = Receiver::start_tls().await;
+    let file = dir.path().join("root.pem");
+    fs::write(&file, root).unwrap();
+    let service = Service::embedded(|setup| setup.set("SVC_WEBHOOK_CA_FILE", file.to_str().unwrap()));
+    let project = service.project_on("cautious").await;
+    project.approve().await;
+    let client = project.live().await;
+    let (by, on) = (author("u-patient", "patient"), token("solana", &format!("Patient{}", project.id), "PATIENT"));
+    let body = json!({"url": receiver.url, "events": ["thesis.created"], "filters": {"token": [on.address]}});
+    let webhook = client.post("/v1/webhooks", &body).await.ok(201);
+    let post = async |number: i32| {
+        let seen = thesis(&format!("{}-{number}", on.address), &by, &on, "x", now_ms());
+        service.ingest("live", vec![seen_at(now_ms(), Observed::Thesis(seen))]).await;
+    };
+    post(1).await;
+    post(2).await;
+    let waiting = logged(&client, &webhook, "pending", 2).await;
+    // Another response than 2xx verifies nothing.
+    receiver.answer(500);
+    client.post(&path(&webhook, "/test"), &json!({})).await.ok(202);
+    assert_eq!(logged(&client, &webhook, "retrying", 1).await.len(), 3);
+    assert_eq!(insight(&client, &webhook).await["awaits_verification"], true);
+    assert_eq!(receiver.received().len(), 1, "only the test has arrived");
+
+    receiver.answer(204);
+    client.post(&path(&webhook, "/test"), &json!({})).await.ok(202);
+    logged(&client, &webhook, "delivered", 3).await;
+    assert_eq!(insight(&client, &webhook).await["awaits_verification"], false);
+    let received = receiver.received();
+    let are_tests: Vec<bool> = received.iter().map(|one| one.headers.contains_key("service-test")).collect();
+    assert_eq!(are_tests, [true, true, false, false]);
+    received.iter().for_each(|one| one.verify(text(&webhook, "secret")));
+    let sent: HashSet<&str> = received[2..].iter().map(|one| one.header("service-event-id")).collect();
+    let expected: HashSet<&str> = waiting.iter().map(|row| text(row, "event_id")).collect();
+    assert_eq!(sent, expected);
+    // From now on nothing waits.
+    post(3).await;
+    logged(&client, &webhook, "delivered", 4).await;
 }
 
 #[tokio::test]

@@ -199,6 +199,7 @@ impl Dispatcher {
             if is_tick && let Err(error) = self.check_time(&mut progress, now_ms).await {
                 tracing::warn!(%error, "looking for due webhook attempts failed, trying again");
             }
+            self.read_next_erasures(now_ms).await;
             let unsendable = self.hand_out(is_tick, now_ms).await;
             if !unsendable.is_empty()
                 && let Err(error) = self.fail(unsendable, now_ms).await

@@ -35,28 +35,23 @@ where
     answered.await.map(Response::new).map_err(|error| status(&error, &request_id, name))
 }
 
-pub(super) async fn get_checkpoint(
-    core: &Arc<Core>,
-    request: Request<v1::GetCheckpointRequest>,
-) -> Result<Response<v1::GetCheckpointResponse>, Status> {
-    let work = |core: Arc<Core>, message| async move { log::get_checkpoint(&core, message).await };
-    read(core, "LogService/GetCheckpoint", request, work).await
+/// Makes the methods of the service of the log that need no key, each by the operation of its name.
+macro_rules! log_reads {
+    ($($method:ident $name:literal: $request:ident -> $response:ident;)*) => {
+        $(pub(super) async fn $method(
+            core: &Arc<Core>,
+            request: Request<v1::$request>,
+        ) -> Result<Response<v1::$response>, Status> {
+            let work = |core: Arc<Core>, message| async move { log::$method(&core, message).await };
+            read(core, concat!("LogService/", $name), request, work).await
+        })*
+    };
 }
 
-pub(super) async fn get_tile(
-    core: &Arc<Core>,
-    request: Request<v1::GetTileRequest>,
-) -> Result<Response<v1::GetTileResponse>, Status> {
-    let work = |core: Arc<Core>, message| async move { log::get_tile(&core, message).await };
-    read(core, "LogService/GetTile", request, work).await
-}
-
-pub(super) async fn list_keys(
-    core: &Arc<Core>,
-    request: Request<v1::LogServiceListKeysRequest>,
-) -> Result<Response<v1::LogServiceListKeysResponse>, Status> {
-    let work = |core: Arc<Core>, message| async move { log::list_keys(&core, message).await };
-    read(core, "LogService/ListKeys", request, work).await
+log_reads! {
+    get_checkpoint "GetCheckpoint": GetCheckpointRequest -> GetCheckpointResponse;
+    get_tile "GetTile": GetTileRequest -> GetTileResponse;
+    list_keys "ListKeys": LogServiceListKeysRequest -> LogServiceListKeysResponse;
 }
 
 pub(super) async fn get_status(

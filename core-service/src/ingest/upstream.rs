@@ -133,11 +133,11 @@ impl Upstream {
 
     /// Looks an object up, here or through the leading core. An object that was missing lately is not looked up again.
     pub async fn lookup(self: &Arc<Self>, thing: Thing) -> LookupOutcome {
-        if self.is_missing(&thing).await {
-            return LookupOutcome::Missing;
-        }
         if self.leads() {
             return self.lookup_here(thing).await;
+        }
+        if self.is_missing(&thing).await {
+            return LookupOutcome::Missing;
         }
         let outcome = self.peers.lookup(&Dataset::Live.to_string(), thing.clone(), self.settings.timeout).await;
         let outcome = outcome.map_or(LookupOutcome::Unavailable { after_s: DEFAULT_RETRY_S }, from_message);

@@ -43,7 +43,9 @@ pub async fn get_webhook_insight(
         last_day: Some(convert::delivery::attempts(&totals.day, of_day)),
         oldest_pending_at: oldest.map(from_millis),
         awaits_verification,
-        replay: replay.map(|(_, replay)| convert::delivery::webhook_replay(&webhook.id, &replay)),
+        replay: replay
+            .and_then(|(_, replay)| replay)
+            .map(|replay| convert::delivery::webhook_replay(&webhook.id, &replay)),
         livemode: webhook.live,
         computed_at: Some(from_millis(computed_at)),
         hours: totals.by_hour(computed_at).map(|(begin, counts)| convert::delivery::attempts(counts, begin)).collect(),

@@ -80,8 +80,8 @@ async fn begin(core: &Arc<Core>, call: &Call, webhook: &str, replay: WebhookRepl
     for _ in 0..MAX_TRIES {
         let stored = rows::read(backend, webhook, Consistency::Serial).await?;
         match &stored {
-            Some((_, stored)) if stored.id == replay.id => return Ok(stored.clone()),
-            Some((_, stored)) if stored.finished_at.is_none() => {
+            Some((_, Some(stored))) if stored.id == replay.id => return Ok(stored.clone()),
+            Some((_, Some(stored))) if stored.finished_at.is_none() => {
                 let message = "a replay of this webhook is still under way; wait until it is done";
                 return Err(Error::new(ErrorCode::DeliveryInProgress, message));
             }

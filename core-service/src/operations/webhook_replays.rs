@@ -120,7 +120,7 @@ async fn run(core: &Core, webhook: &str, (mut version, mut replay): StoredReplay
                 sleep(RETRY_PAUSE).await;
                 // The write of the step may have succeeded.
                 match rows::read(&core.shared.backend, webhook, Consistency::Serial).await {
-                    Ok(Some(stored)) if stored.1.id == replay.id => (version, replay) = stored,
+                    Ok(Some((at, Some(stored)))) if stored.id == replay.id => (version, replay) = (at, stored),
                     Ok(_) => return,
                     Err(_) => {}
                 }

@@ -3,6 +3,7 @@
 
 use std::ops::Bound;
 
+use bytes::Bytes;
 use prost::Message as _;
 
 use super::{decode_message, delivery_rows::RETENTION_SECONDS, queue::shard_of};
@@ -21,14 +22,22 @@ const PAGE: usize = 1_000;
 /// A replay with the version of its row.
 pub type StoredReplay = (i64, WebhookReplay);
 
-/// Reads the last replay of a webhook.
+/// Reads the last replay of a webhook, with the version of its row. A damaged row has no replay, and another replay may
+/// take its place.
 pub async fn read(
     backend: &SharedBackend,
     webhook: &str,
     consistency: Consistency,
-) -> StoreResult<Option<StoredReplay>> {
+) -> StoreResult<Option<(i64, Option<WebhookReplay>)>> {
     let row = backend.get(&WEBHOOK_REPLAY, &key![shard_of(webhook), webhook], consistency).await?;
-    row.map(|row| Ok((row.version, decode_message(row.body, "webhook replay")?))).transpose()
+    Ok(row.map(|row| (row.version, decode(row.body, webhook))))
+}
+
+/// Decodes the replay of a row; none if it is damaged.
+fn decode(body: Bytes, webhook: &str) -> Option<WebhookReplay> {
+    decode_message(body, "webhook replay")
+        .inspect_err(|error| tracing::error!(webhook, %error, "a replay cannot be read and does not go on"))
+        .ok()
 }
 
 /// Reads the replays of shards that are not done, each with its webhook, in the order of the shards. A damaged row
@@ -42,12 +51,9 @@ pub async fn unfinished(backend: &SharedBackend, shards: &[i64]) -> StoreResult<
         loop {
             for row in &rows {
                 let Some(webhook) = row.clustering.first().map(Value::text) else { continue };
-                match decode_message::<WebhookReplay>(row.body.clone(), "webhook replay") {
-                    Ok(replay) if replay.finished_at.is_none() => {
-                        of_shard.push((webhook.to_owned(), (row.version, replay)));
-                    }
-                    Ok(_) => {}
-                    Err(error) => tracing::error!(webhook, %error, "a replay cannot be read and does not go on"),
+                let replay = decode(row.body.clone(), webhook);
+                if let Some(replay) = replay.filter(|replay| replay.finished_at.is_none()) {
+                    of_shard.push((webhook.to_owned(), (row.version, replay)));
                 }
             }
             match rows.last() {

@@ -23,7 +23,7 @@ const WOFF2: &str = "font/woff2";
 /// The style of all pages but the one that checks receipts, which is a single file and so has no fonts.
 const STYLE: &str = concat!(include_str!("../assets/fonts/fonts.css"), include_str!("../assets/site.css"));
 /// Name, media type and content of each file.
-const FILES: [(&str, &str, &[u8]); 19] = [
+const FILES: [(&str, &str, &[u8]); 20] = [
     ("site.css", CSS, STYLE.as_bytes()),
     ("theme.js", JAVASCRIPT, include_bytes!("../assets/theme.js")),
     ("console.js", JAVASCRIPT, include_bytes!("../assets/console.js")),
@@ -31,6 +31,7 @@ const FILES: [(&str, &str, &[u8]); 19] = [
     ("passkeys.js", JAVASCRIPT, include_bytes!("../assets/passkeys.js")),
     ("events.js", JAVASCRIPT, include_bytes!("../assets/events.js")),
     ("live.js", JAVASCRIPT, include_bytes!("../assets/live.js")),
+    ("alerts.js", JAVASCRIPT, include_bytes!("../assets/alerts.js")),
     ("home.css", CSS, include_bytes!("../assets/home.css")),
     ("home.js", JAVASCRIPT, include_bytes!("../assets/home.js")),
     ("docs.css", CSS, include_bytes!("../assets/docs.css")),

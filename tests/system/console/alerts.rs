@@ -3,9 +3,19 @@
 use thesis_proto::v1::{self, Environment};
 
 use super::Customer;
-use crate::harness::{Client, SOON, Service, browser::Browser, eventually, person::new_key, text};
+use crate::harness::{
+    Client, SOON, Service,
+    browser::{Browser, Page},
+    eventually,
+    person::new_key,
+    text,
+};
 
-on_both_stores![an_alert_is_made_changed_and_deleted, what_is_wrong_stands_beside_its_field];
+on_both_stores![
+    an_alert_is_made_changed_and_deleted,
+    what_is_wrong_stands_beside_its_field,
+    a_chart_shows_a_rule_before_it_is_created,
+];
 
 /// The list of alerts of a customer's test environment.
 fn list_of(customer: &Customer) -> String {
@@ -67,4 +77,32 @@ async fn what_is_wrong_stands_beside_its_field(service: &Service) {
     for name in ["threshold", "for"] {
         assert!(page.form(&list).field(name).is_wrong, "{name}");
     }
+}
+
+async fn a_chart_shows_a_rule_before_it_is_created(service: &Service) {
+    let customer = Customer::new(service).await;
+    let (browser, list) = (service.browser_of(&customer.owner), list_of(&customer));
+    let new = format!("{list}/new");
+    let drawn = |page: &Page| ["class=\"requests\"", "<line "].map(|element| page.html.matches(element).count());
+    let page = browser.open(&new).await.is(200);
+    assert_eq!(drawn(&page), [0, 0], "{page}");
+    // A token is enough for the counts, by which people choose a threshold.
+    let page = browser.submit(&page.form(&new).fill("token", "$RUN")).await.is(200).says("The last 24 hours");
+    assert_eq!(drawn(&page), [24, 0], "{page}");
+    let form = page.form(&new).fill("name", "Soon").fill("metric", "unique_authors_24h");
+    let page = browser.submit(&form.fill("threshold", "5000").fill("recover", "4000")).await.is(200);
+    assert_eq!(drawn(&page), [24, 2], "{page}");
+    assert!(page.html.contains("Threshold: 5000") && page.html.contains("Recovery: 4000"), "{page}");
+    for (field, token, threshold) in [("threshold", "$RUN", "many"), ("token", "NOSUCHTOKEN", "5"), ("token", " ", "5")]
+    {
+        let form = page.form(&new).fill("token", token).fill("threshold", threshold);
+        let wrong = browser.submit(&form).await.is(422);
+        assert!(wrong.form(&new).field(field).is_wrong && drawn(&wrong) == [0, 0], "{field}: {wrong}");
+    }
+    // A chart creates nothing, and its page goes on to the alert with what was typed.
+    let client = client_of(service, &customer).await;
+    assert!(client.all("/v1/alerts").await.is_empty());
+    browser.submit(&page.form(&list)).await.is(200).says("The alert is created.");
+    let kept = client.all("/v1/alerts").await;
+    assert_eq!((text(&kept[0], "name"), text(&kept[0], "metric")), ("Soon", "unique_authors_24h"));
 }

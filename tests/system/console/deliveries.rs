@@ -18,6 +18,7 @@ on_both_stores![
     failures_are_shown,
     a_retry_is_sent_now,
     the_answer_to_a_failed_attempt_is_shown,
+    an_answer_that_echoes_a_header_hides_its_value,
     an_event_shows_its_deliveries,
     the_log_is_filtered_and_paged,
     a_viewer_only_looks,
@@ -80,6 +81,18 @@ impl Hook {
     async fn send(&self, said: &str, status: &str) -> String {
         let event = self.client.thesis("writer", "SHOWN", said).await.1;
         self.until(status, |row| row["event_id"] == event["id"] && row["status"] == status).await
+    }
+
+    /// Makes an event whose attempt at a webhook fails; gives the path of the delivery's page.
+    async fn failed_delivery(&self, webhook: &Value) -> String {
+        let webhook = text(webhook, "id");
+        self.client.thesis("writer", "SHOWN", "x").await;
+        let failed = eventually("an attempt fails", SOON, async || {
+            let log = self.client.all(&format!("/v1/webhooks/{webhook}/deliveries")).await;
+            log.into_iter().find(|row| row["status"] == "retrying").map(|row| text(&row, "id").to_owned())
+        })
+        .await;
+        self.within(&format!("/webhooks/{webhook}/deliveries/{failed}"))
     }
 }
 
@@ -208,17 +221,20 @@ async fn the_answer_to_a_failed_attempt_is_shown(service: &Service) {
         [(teapot().await, "<b>short</b> and stout"), ("http://127.0.0.1:19996/".to_owned(), "nothing listens")]
     {
         let webhook = hook.client.webhook(&url, &["thesis.created"]).await;
-        let webhook = text(&webhook, "id");
-        hook.client.thesis("writer", "SHOWN", "x").await;
-        let failed = eventually("an attempt fails", SOON, async || {
-            let log = hook.client.all(&format!("/v1/webhooks/{webhook}/deliveries")).await;
-            log.into_iter().find(|row| row["status"] == "retrying").map(|row| text(&row, "id").to_owned())
-        })
-        .await;
-        let page =
-            browser.open(&hook.within(&format!("/webhooks/{webhook}/deliveries/{failed}"))).await.is(200).says(told);
+        let page = browser.open(&hook.failed_delivery(&webhook).await).await.is(200).says(told);
         assert!(!page.html.contains("<b>short"), "{page}");
     }
+}
+
+async fn an_answer_that_echoes_a_header_hides_its_value(service: &Service) {
+    let hook = Hook::new(service).await;
+    let browser = service.browser_of(&hook.customer.owner);
+    let headers = json!({"Authorization": "Bearer of-the-customer-5d0e"});
+    let body = json!({"url": teapot().await, "events": ["thesis.created"], "headers": headers});
+    let webhook = hook.client.post("/v1/webhooks", &body).await.ok(201);
+    let path = hook.failed_delivery(&webhook).await;
+    let page = browser.open(&path).await.is(200).says("and stout, and no tea for [hidden]");
+    assert!(!page.html.contains("5d0e"), "{page}");
 }
 
 async fn an_event_shows_its_deliveries(service: &Service) {

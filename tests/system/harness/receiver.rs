@@ -2,6 +2,8 @@
 
 use std::{
     collections::{HashMap, VecDeque},
+    io,
+    net::SocketAddr,
     sync::{Arc, Mutex},
     time::Duration,
 };
@@ -10,15 +12,24 @@ use axum::{
     Router,
     body::Bytes,
     extract::State,
-    http::{HeaderMap, StatusCode, Uri, header::LOCATION},
+    http::{
+        HeaderMap, StatusCode, Uri,
+        header::{AUTHORIZATION, LOCATION},
+    },
     response::IntoResponse,
+    serve::Listener,
 };
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use ring::signature::{ED25519, UnparsedPublicKey};
+use rustls::{ServerConfig, pki_types::PrivateKeyDer};
 use serde_json::Value;
 use sha2::Sha256;
-use tokio::{net::TcpListener, task::JoinHandle};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    task::JoinHandle,
+};
+use tokio_rustls::{TlsAcceptor, server::TlsStream};
 
 use super::{SOON, eventually, now_ms, text};
 
@@ -135,8 +146,26 @@ async fn receive(State(inbox): State<Arc<Inbox>>, uri: Uri, headers: HeaderMap, 
 impl Receiver {
     /// Starts an endpoint.
     pub(crate) async fn start() -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let url = format!("http://{}/hook", listener.local_addr().unwrap());
+        Self::serve("http", TcpListener::bind("127.0.0.1:0").await.unwrap())
+    }
+
+    /// Starts an endpoint that speaks TLS, as live webhooks do; gives it with the root certificate to trust, in PEM.
+    pub(crate) async fn start_tls() -> (Self, String) {
+        let generated = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(generated.signing_key.serialize_der()).unwrap();
+        let config = ServerConfig::builder_with_provider(Arc::new(rustls::crypto::ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![generated.cert.der().clone()], key)
+            .unwrap();
+        let tcp = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let listener = TlsListener { tcp, acceptor: TlsAcceptor::from(Arc::new(config)) };
+        (Self::serve("https", listener), generated.cert.pem())
+    }
+
+    fn serve(scheme: &str, listener: impl Listener<Addr = SocketAddr>) -> Self {
+        let url = format!("{scheme}://{}/hook", listener.local_addr().unwrap());
         let inbox = Arc::<Inbox>::default();
         let router = Router::new().fallback(receive).with_state(Arc::clone(&inbox));
         let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
@@ -177,18 +206,46 @@ impl Receiver {
     }
 }
 
+/// Accepts connections by TLS.
+struct TlsListener {
+    tcp: TcpListener,
+    acceptor: TlsAcceptor,
+}
+
+impl Listener for TlsListener {
+    type Io = TlsStream<TcpStream>;
+    type Addr = SocketAddr;
+
+    async fn accept(&mut self) -> (Self::Io, Self::Addr) {
+        loop {
+            let (stream, address) = self.tcp.accept().await.unwrap();
+            // A client may leave.
+            if let Ok(stream) = self.acceptor.accept(stream).await {
+                return (stream, address);
+            }
+        }
+    }
+
+    fn local_addr(&self) -> io::Result<SocketAddr> {
+        self.tcp.local_addr()
+    }
+}
+
 impl Drop for Receiver {
     fn drop(&mut self) {
         self.serving.abort();
     }
 }
 
-/// An endpoint that answers each request with 418 and a body.
+/// An endpoint that answers each request with 418 and a body, which names the credentials that were sent.
 pub(crate) async fn teapot() -> String {
-    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap());
-    let answer = || async { (axum::http::StatusCode::IM_A_TEAPOT, "<b>short</b> and stout") };
-    let routes = axum::Router::new().route("/", axum::routing::post(answer));
+    let answer = |headers: HeaderMap| async move {
+        let credentials = headers.get(AUTHORIZATION).map(|value| value.to_str().unwrap()).unwrap_or_default();
+        (StatusCode::IM_A_TEAPOT, format!("<b>short</b> and stout, and no tea for {credentials}"))
+    };
+    let routes = Router::new().route("/", axum::routing::post(answer));
     tokio::spawn(async move { axum::serve(listener, routes).await });
     url
 }

@@ -1,6 +1,6 @@
 //! Attempts that cannot be sent. They fail here, since waiting would hold up the queue for ever.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -20,6 +20,8 @@ use crate::{
 
 /// Maximum age, in milliseconds, of the last read of a log's newest erasure when a delivery is sent.
 pub(super) const MAX_ERASURE_AGE_MS: i64 = 1_000;
+/// Maximum number of deliveries whose logs' erasures one request reads.
+const MAX_ERASURE_READS: usize = 256;
 
 /// The times at which the newest erasures were last read, by log. Only the recent ones are kept.
 #[derive(Debug, Default)]
@@ -34,10 +36,10 @@ impl ErasureReads {
         self.0.lock().get(log).is_some_and(|read_at| Self::is_recent(*read_at, now_ms))
     }
 
-    fn note(&self, log: &str, now_ms: i64) {
+    fn note(&self, logs: impl IntoIterator<Item = String>, now_ms: i64) {
         let mut reads = self.0.lock();
         reads.retain(|_, read_at| Self::is_recent(*read_at, now_ms));
-        reads.insert(log.to_owned(), now_ms);
+        reads.extend(logs.into_iter().map(|log| (log, now_ms)));
     }
 }
 
@@ -60,11 +62,36 @@ impl Dispatcher {
     /// the store, at most once in [`MAX_ERASURE_AGE_MS`]. A delivery that stores its own body needs no erasure.
     pub(super) async fn recent_erasure(&self, delivery: &Delivery) -> Result<u64> {
         let now_ms = self.shared.clock.now_ms();
-        if self.may_lag(delivery) && !self.erasure_reads.has_recent(&delivery.dataset, now_ms) {
+        if self.needs_erasure(delivery, now_ms) {
             self.read_erasure(delivery).await?;
-            self.erasure_reads.note(&delivery.dataset, now_ms);
+            self.erasure_reads.note([delivery.dataset.clone()], now_ms);
         }
         Ok(self.shared.log.newest_erasure(&delivery.dataset))
+    }
+
+    /// Reads the newest erasures of the logs whose deliveries come next, in one request. Without it the first delivery
+    /// of each log waits for a read of its own, and the other logs wait for it. A log whose erasure this cannot read is
+    /// read then.
+    pub(super) async fn read_next_erasures(&self, now_ms: i64) {
+        if self.shared.backend.is_exclusive() {
+            return;
+        }
+        let logs: BTreeSet<String> = {
+            let state = self.state.lock();
+            let next = state.next_ready().filter(|delivery| self.needs_erasure(delivery, now_ms));
+            next.take(MAX_ERASURE_READS).map(|delivery| delivery.dataset.clone()).collect()
+        };
+        if logs.len() < 2 {
+            return;
+        }
+        let names: Vec<&str> = logs.iter().map(String::as_str).collect();
+        if self.shared.log.checkpoints(&names, ROWS).await.is_ok() {
+            self.erasure_reads.note(logs, now_ms);
+        }
+    }
+
+    fn needs_erasure(&self, delivery: &Delivery, now_ms: i64) -> bool {
+        self.may_lag(delivery) && !self.erasure_reads.has_recent(&delivery.dataset, now_ms)
     }
 
     /// True if another core may have erased the text of a delivery's event, unknown to this core.

@@ -2,7 +2,7 @@
 
 use std::{
     cmp::Ordering,
-    collections::{BTreeMap, BTreeSet},
+    collections::{BTreeSet, HashMap},
     ops::Bound,
     sync::Arc,
 };
@@ -52,7 +52,7 @@ pub(super) struct WatchedAlert {
 pub(super) struct WatchedToken {
     pub(super) window: TokenWindow,
     values: Values,
-    alerts: BTreeMap<Arc<str>, WatchedAlert>,
+    alerts: HashMap<Arc<str>, WatchedAlert>,
     /// For each metric: thresholds and values of recovery.
     points: [BTreeSet<(Point, Arc<str>)>; METRICS],
     /// The times at which rules fire or resolve if their values stay.
@@ -66,7 +66,7 @@ impl WatchedToken {
         Self {
             values: window.values(),
             window,
-            alerts: BTreeMap::new(),
+            alerts: HashMap::new(),
             points: Default::default(),
             timers: BTreeSet::new(),
             noted_due: None,
@@ -118,11 +118,12 @@ impl WatchedToken {
         self.timers.first().map(|(due_at, _)| *due_at).into_iter().chain(self.window.next_change()).min()
     }
 
-    /// Finds the rules that the values of now and the timers up to `at` concern. The window is at `at`.
-    pub(super) fn concerned(&mut self, at: i64) -> BTreeSet<Arc<str>> {
+    /// Finds the rules that the values of now and the timers up to `at` concern, in the order of their ids. The window
+    /// is at `at`.
+    pub(super) fn concerned(&mut self, at: i64) -> Vec<Arc<str>> {
         let values = self.window.values();
         let before = std::mem::replace(&mut self.values, values);
-        let mut concerned = BTreeSet::new();
+        let mut concerned = Vec::new();
         for (index, (before, now)) in before.into_iter().zip(values).enumerate() {
             let (low, high) = match (before, now) {
                 (Some(before), Some(now)) if Point(before) == Point(now) => continue,
@@ -138,6 +139,9 @@ impl WatchedToken {
         while self.timers.first().is_some_and(|(due_at, _)| *due_at <= at) {
             concerned.extend(self.timers.pop_first().map(|(_, id)| id));
         }
+        // Rules of one threshold are in this order already, so many that cross it at once are sorted in one pass.
+        concerned.sort_unstable();
+        concerned.dedup();
         concerned
     }
 

@@ -11,13 +11,15 @@ use serde_json::json;
 use tokio::{
     io::{AsyncReadExt as _, AsyncWriteExt as _},
     net::TcpListener,
+    task::yield_now,
+    time::timeout,
 };
 
 use super::*;
 use crate::{
     domain::observation::{ObservedEngagement, ObservedThesis},
     ingest::settings::UpstreamSettings,
-    store::SharedBackend,
+    store::{SharedBackend, schema::UPSTREAM},
     tests::harness::{ManualClock, SharedMemory, core, memory, observed_thesis},
 };
 
@@ -131,6 +133,23 @@ async fn a_caller_shares_a_lookup_that_ended_after_its_read_of_the_store() {
     assert!(matches!(upstream.lookup_here(resync).await, LookupOutcome::Unavailable { .. }), "each re-sync is sent");
     clock.advance(1_000);
     assert!(matches!(upstream.lookup_here(thing).await, LookupOutcome::Unavailable { .. }), "the outcome is old");
+}
+
+#[tokio::test]
+async fn the_leading_core_reads_the_stored_outcome_once() {
+    let clock = ManualClock::new();
+    let store = SharedMemory::new(&clock);
+    let upstream = connector(store.clone(), &clock, REFUSING).await;
+    let leading = async {
+        while !upstream.leads() {
+            yield_now().await;
+        }
+    };
+    timeout(Duration::from_secs(20), leading).await.unwrap();
+    let before = store.calls(&UPSTREAM);
+    let outcome = upstream.lookup(Thing::Handle("@ada".to_owned())).await;
+    assert!(matches!(outcome, LookupOutcome::Unavailable { .. }), "{outcome:?}");
+    assert_eq!(store.calls(&UPSTREAM) - before, 1);
 }
 
 #[tokio::test]

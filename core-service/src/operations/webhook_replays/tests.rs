@@ -4,7 +4,10 @@ use tokio::time::timeout;
 
 use super::*;
 use crate::{
-    access::{gate::RequestMeta, limits::SENDS_PER_MINUTE},
+    access::{
+        gate::{Call, RequestMeta},
+        limits::SENDS_PER_MINUTE,
+    },
     domain::{
         account::Actor,
         control::{ControlChange, Webhook},
@@ -13,7 +16,7 @@ use crate::{
         window::MINUTE_MS,
     },
     key,
-    operations::start_webhook_replay::start_webhook_replay,
+    operations::{get_webhook_insight::get_webhook_insight, start_webhook_replay::start_webhook_replay},
     store::{ConditionalWrite, Expect, SharedBackend, Transaction, schema::WEBHOOK_REPLAY},
     tables::{deliveries::DeliveryChange, queue::shard_of},
     tests::harness::{ManualClock, NOON, TEST_KEY, core, damage_delivery, memory, shared_memory},
@@ -95,7 +98,22 @@ async fn replayed(core: &Core) -> Vec<String> {
 }
 
 async fn stored(core: &Core) -> StoredReplay {
-    rows::read(&core.shared.backend, WEBHOOK, Consistency::Serial).await.unwrap().unwrap()
+    let (version, replay) = rows::read(&core.shared.backend, WEBHOOK, Consistency::Serial).await.unwrap().unwrap();
+    (version, replay.unwrap())
+}
+
+/// Stores a row of a webhook that cannot be read.
+async fn store_damaged(backend: &SharedBackend, webhook: &str) {
+    let body = Some(Bytes::from_static(b"\xff"));
+    let write = ConditionalWrite { clustering: key![webhook], expect: Expect::Absent, version: 1, body };
+    let partition = key![shard_of(webhook)];
+    let write = Transaction { table: &WEBHOOK_REPLAY, partition, writes: vec![write], ttl: None };
+    assert!(backend.transact(write).await.unwrap());
+}
+
+fn admit(core: &Core, operation: Operation) -> Call {
+    let meta = RequestMeta { authorization: Some(format!("Bearer {TEST_KEY}").into()), ..RequestMeta::default() };
+    core.gate.admit(meta, operation).map_err(|refused| refused.error).unwrap()
 }
 
 #[tokio::test(start_paused = true)]
@@ -187,12 +205,24 @@ async fn a_damaged_replay_holds_up_no_other() {
     rows::write(&backend, WEBHOOK, None, &new_replay()).await.unwrap().unwrap();
     let shard = shard_of(WEBHOOK);
     let damaged = (0..10_000).map(|number| format!("wh_0{number}")).find(|webhook| shard_of(webhook) == shard).unwrap();
-    let body = Some(Bytes::from_static(b"\xff"));
-    let write = ConditionalWrite { clustering: key![damaged], expect: Expect::Absent, version: 1, body };
-    let write = Transaction { table: &WEBHOOK_REPLAY, partition: key![shard], writes: vec![write], ttl: None };
-    assert!(backend.transact(write).await.unwrap());
+    store_damaged(&backend, &damaged).await;
     let unfinished = rows::unfinished(&backend, &[shard]).await.unwrap();
     assert_eq!(unfinished, [[(WEBHOOK.to_owned(), (1, new_replay()))]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_damaged_replay_is_not_shown_and_gives_way_to_another() {
+    let clock = ManualClock::new();
+    let core = started(memory(&clock), &clock).await;
+    store_damaged(&core.shared.backend, WEBHOOK).await;
+    let message = v1::GetWebhookInsightRequest { id: WEBHOOK.to_owned() };
+    let shown = get_webhook_insight(&core, &admit(&core, Operation::GetWebhookInsight), message).await.unwrap();
+    assert_eq!(shown.insight.unwrap().replay, None);
+    let since = Some(from_millis(SINCE));
+    let message =
+        v1::StartWebhookReplayRequest { id: WEBHOOK.to_owned(), since, ..v1::StartWebhookReplayRequest::default() };
+    let begun = start_webhook_replay(&core, &admit(&core, Operation::StartWebhookReplay), message).await.unwrap();
+    assert_eq!(stored(&core).await.1.id, begun.replay.unwrap().id);
 }
 
 #[tokio::test(start_paused = true)]

@@ -24,7 +24,7 @@ type AlertPath = Path<(String, String, String)>;
 pub(super) fn routes() -> Router {
     Router::new()
         .route("/console/projects/{id}/{environment}/alerts", get(list::show).post(form::create))
-        .route("/console/projects/{id}/{environment}/alerts/new", get(form::new))
+        .route("/console/projects/{id}/{environment}/alerts/new", get(form::new).post(form::preview))
         .route("/console/projects/{id}/{environment}/alerts/{alert}", get(show::show).post(show::edit))
         .route("/console/projects/{id}/{environment}/alerts/{alert}/delete", post(show::delete).get(back))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{State, due_at};
-use crate::queue_hints::PendingDelivery;
+use crate::{domain::delivery::Delivery, queue_hints::PendingDelivery};
 
 impl State {
     /// Removes and returns the webhook's next delivery whose attempt was not reported since it became ready.
@@ -29,6 +29,12 @@ impl State {
         taken
     }
 
+    /// The next delivery of each healthy webhook, as far as the workers have room.
+    pub(in crate::delivery::dispatch) fn next_ready(&self) -> impl Iterator<Item = &Delivery> {
+        let next = self.turns.iter().take(self.room());
+        next.filter_map(move |webhook| Some(&self.endpoints.get(webhook)?.ready.front()?.delivery))
+    }
+
     /// Puts a delivery back in front of its webhook's others.
     pub(in crate::delivery::dispatch) fn put_back(&mut self, pending: PendingDelivery, now_ms: i64) {
         let webhook: Arc<str> = pending.delivery.webhook_id.as_str().into();
@@ -43,7 +49,7 @@ mod tests {
     use bytes::Bytes;
 
     use super::*;
-    use crate::{domain::delivery::Delivery, tests::harness::NOON};
+    use crate::tests::harness::NOON;
 
     #[test]
     fn a_ready_delivery_whose_attempt_was_reported_is_skipped() {

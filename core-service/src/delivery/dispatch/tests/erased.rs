@@ -126,3 +126,31 @@ async fn another_core_sends_an_erased_text_for_a_second_at_most() {
     assert_eq!(text(&pending.body), "");
     assert_eq!(pending.erasure, bench.core.shared.log.newest_erasure("live"));
 }
+
+#[tokio::test(start_paused = true)]
+async fn the_logs_of_the_next_deliveries_share_one_read_of_their_erasures() {
+    let store = SharedMemory::without_threads();
+    let bench = Bench::on(store.clone(), ManualClock::new()).await;
+    let (dispatcher, now_ms) = (&bench.core.dispatcher, bench.core.shared.clock.now_ms());
+    let (_place, _claims) = dispatcher.join(8);
+    let pending = |number: usize| {
+        let (id, webhook) = (format!("del_{number}"), format!("wh_{number}"));
+        Delivery::pending(
+            id,
+            webhook,
+            now_ms,
+            EventRef { dataset: format!("log_{number}"), seq: 1, ..EventRef::default() },
+        )
+    };
+    let deliveries: Vec<Delivery> = (0..5).map(pending).collect();
+    for delivery in deliveries.clone() {
+        let pending = PendingDelivery { delivery, body: Bytes::new(), erasure: 0, epoch: 1 };
+        dispatcher.state.lock().add_ready(pending, now_ms);
+    }
+    let before = store.calls(&schema::LOG_CHECKPOINT);
+    dispatcher.read_next_erasures(now_ms).await;
+    for delivery in &deliveries {
+        assert_eq!(dispatcher.recent_erasure(delivery).await.unwrap(), 0);
+    }
+    assert_eq!(store.calls(&schema::LOG_CHECKPOINT) - before, 1);
+}

@@ -45,12 +45,14 @@ pub(super) struct Chart {
     pub(super) lines: Vec<ChartLine>,
 }
 
-/// Reads the metric of an alert at each of the last 24 hours, the newest last.
-pub(super) async fn read(workspace: &Workspace, alert: &v1::Alert) -> Result<Chart, Status> {
-    let id = alert.token.as_ref().map(|token| token.id.clone()).unwrap_or_default();
+/// Reads the metric of an alert at each of the last 24 hours, the newest last. The token is a reference of any form.
+/// An alert without a threshold has a chart without lines.
+pub(super) async fn read(workspace: &Workspace, token: &str, alert: &v1::Alert) -> Result<Chart, Status> {
     let tokens = &workspace.core().tokens;
-    let now = v1::GetTokenActivityRequest { r#ref: id.clone(), ..v1::GetTokenActivityRequest::default() };
+    let now = v1::GetTokenActivityRequest { r#ref: token.to_owned(), ..v1::GetTokenActivityRequest::default() };
     let now = tokens.get_token_activity(workspace.request(now)).await?.into_inner().activity.unwrap_or_default();
+    // The reference may need a lookup, which one read does for all.
+    let id = now.token.map_or_else(|| token.to_owned(), |token| token.id);
     let now = now.computed_at.as_ref().map_or(0, to_millis);
     let metric = alert.metric();
     let reads: Vec<_> = (1 - HOURS..=0)
@@ -99,8 +101,10 @@ const fn number(count: i64) -> f64 {
 }
 
 fn draw(points: &[(Timestamp, Option<f64>)], alert: &v1::Alert) -> Chart {
-    let thresholds = [("Threshold", alert.above.or(alert.below).unwrap_or_default()), ("Recovery", alert.recover)];
-    let values = points.iter().filter_map(|(_, value)| *value).chain(thresholds.map(|(_, value)| value));
+    let threshold = alert.above.or(alert.below);
+    let thresholds: Vec<(&'static str, f64)> =
+        threshold.into_iter().flat_map(|value| [("Threshold", value), ("Recovery", alert.recover)]).collect();
+    let values = points.iter().filter_map(|(_, value)| *value).chain(thresholds.iter().map(|(_, value)| *value));
     let (low, high) = values.fold((0.0_f64, 1.0_f64), |(low, high), value| (low.min(value), high.max(value)));
     let y = |value: f64| (high - value) / (high - low) * HEIGHT;
     let bar = |(index, (at, value)): (usize, &(Timestamp, Option<f64>))| {
@@ -114,7 +118,7 @@ fn draw(points: &[(Timestamp, Option<f64>)], alert: &v1::Alert) -> Chart {
         }
     };
     let line = |(name, value): (&'static str, f64)| ChartLine { name, value, y: format!("{:.1}", y(value)) };
-    Chart { bars: points.iter().enumerate().map(bar).collect(), lines: thresholds.map(line).into() }
+    Chart { bars: points.iter().enumerate().map(bar).collect(), lines: thresholds.into_iter().map(line).collect() }
 }
 
 #[cfg(test)]
@@ -131,5 +135,8 @@ mod tests {
         assert_eq!(bars, [(0, "10", "100.0", "50.0"), (10, "no data", "150.0", "0.0"), (20, "-10", "150.0", "50.0")]);
         let lines: Vec<_> = drawn.lines.iter().map(|line| (line.name, line.y.as_str())).collect();
         assert_eq!(lines, [("Threshold", "0.0"), ("Recovery", "50.0")]);
+        // A rule that is being typed has no threshold yet.
+        let drawn = draw(&[(at, Some(10.0))], &v1::Alert::default());
+        assert_eq!((drawn.lines.len(), drawn.bars[0].top.as_str()), (0, "0.0"));
     }
 }

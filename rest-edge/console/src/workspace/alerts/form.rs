@@ -10,6 +10,7 @@ use thesis_proto::{
 };
 use tonic::Status;
 
+use super::chart::{self, Chart};
 use crate::{
     Page,
     failure::{Failed, see_other},
@@ -21,6 +22,8 @@ use crate::{
 const CHANGED: [&str; 6] = ["name", "above", "below", "recover", "for", "keep_firing_for"];
 const ABOVE: &str = "above";
 const DIRECTIONS: [(&str, &str); 2] = [(ABOVE, "Above"), ("below", "Below")];
+/// Maximum size of a threshold. Core has the same limit.
+const MAX_VALUE: f64 = 1e12;
 
 /// The typed fields of an alert's form.
 #[derive(Default, Deserialize)]
@@ -58,6 +61,31 @@ impl TypedAlert {
 
     fn recover(&self) -> Option<f64> {
         given(&self.recover).as_deref().map(number)
+    }
+
+    /// The rule that a chart shows. Name and spans may be missing yet, and the threshold too.
+    fn drawn_rule(&self) -> Result<v1::Alert, Status> {
+        let mut faults = Vec::new();
+        if self.token.trim().is_empty() {
+            faults.push(FieldError::new("token", "is required"));
+        }
+        let metric = parse_alert_metric(&self.metric);
+        if metric.is_none() {
+            faults.push(FieldError::new("metric", "must be one of those that can be chosen"));
+        }
+        let threshold = given(&self.threshold).as_deref().map(number);
+        let (above, below) = if self.direction == ABOVE { (threshold, None) } else { (None, threshold) };
+        let recover = self.recover();
+        for (name, value) in [(ABOVE, above), ("below", below), ("recover", recover)] {
+            if value.is_some_and(|value| !value.is_finite() || value.abs() > MAX_VALUE) {
+                faults.push(FieldError::new(name, "must be a number from -1e12 to 1e12"));
+            }
+        }
+        if !faults.is_empty() {
+            return Err(ApiError::validation(&faults).to_status(""));
+        }
+        let recover = recover.or(threshold).unwrap_or_default();
+        Ok(v1::Alert { metric: metric.unwrap_or_default().into(), above, below, recover, ..v1::Alert::default() })
     }
 
     fn new_alert(&self) -> v1::CreateAlertRequest {
@@ -153,25 +181,44 @@ struct NewPage {
     layout: Layout,
     workspace: Workspace,
     form: AlertForm,
+    /// The chart of the typed rule, if it was asked for.
+    drawn: Option<Chart>,
 }
 
-fn show_new(workspace: Workspace, form: AlertForm) -> Page {
-    let page = NewPage { layout: workspace.layout("New alert"), workspace, form };
+fn show_new(workspace: Workspace, form: AlertForm, drawn: Option<Chart>) -> Page {
+    let page = NewPage { layout: workspace.layout("New alert"), workspace, form, drawn };
     render(page.form.faults.status(), &page)
 }
 
 pub(super) async fn new(workspace: Workspace) -> Page {
-    show_new(workspace, AlertForm::again(TypedAlert::default(), true, Faults::none()))
+    show_new(workspace, AlertForm::again(TypedAlert::default(), true, Faults::none()), None)
 }
 
-/// Reads the faults of a new alert's form from core's status. An unknown token is a fault of its field.
+/// Reads the faults of a new alert's form from core's status. Reads of a token name its reference `ref`. An unknown
+/// token is a fault of its field.
 fn faults_of(status: &Status) -> Result<Faults, Failed> {
     let error = ApiError::from_status(status);
-    if error.code != ErrorCode::TokenNotFound {
-        return Faults::of(status);
+    let mut faults: Vec<FieldError> = error.field_errors().collect();
+    for fault in faults.iter_mut().filter(|fault| fault.param == "ref") {
+        "token".clone_into(&mut fault.param);
     }
-    let fault = FieldError::new("token", error.message);
-    Faults::of(&ApiError::validation(&[fault]).to_status(""))
+    if error.code == ErrorCode::TokenNotFound {
+        faults.push(FieldError::new("token", error.message));
+    }
+    if faults.is_empty() { Faults::of(status) } else { Faults::of(&ApiError::validation(&faults).to_status("")) }
+}
+
+/// Shows the form again with the chart of what is typed. It creates nothing.
+pub(super) async fn preview(workspace: Workspace, Posted(typed): Posted<TypedAlert>) -> Page {
+    let read = match typed.drawn_rule() {
+        Ok(rule) => chart::read(&workspace, typed.token.trim(), &rule).await,
+        Err(status) => Err(status),
+    };
+    let (drawn, faults) = match read {
+        Ok(chart) => (Some(chart), Faults::none()),
+        Err(status) => (None, faults_of(&status)?),
+    };
+    show_new(workspace, AlertForm::again(typed, true, faults), drawn)
 }
 
 pub(super) async fn create(workspace: Workspace, Posted(typed): Posted<TypedAlert>) -> Page {
@@ -181,7 +228,7 @@ pub(super) async fn create(workspace: Workspace, Posted(typed): Posted<TypedAler
             let alert = answer.into_inner().alert.unwrap_or_default();
             Ok(see_other(&format!("{}?done=created", workspace.alert_path(&alert.id))))
         }
-        Err(status) => show_new(workspace, AlertForm::again(typed, true, faults_of(&status)?)),
+        Err(status) => show_new(workspace, AlertForm::again(typed, true, faults_of(&status)?), None),
     }
 }
 
@@ -213,5 +260,32 @@ mod tests {
         }
         let wrong = TypedAlert { threshold: "many".to_owned(), direction: ABOVE.to_owned(), ..TypedAlert::default() };
         assert!(wrong.new_alert().above.unwrap().is_nan());
+    }
+
+    #[test]
+    fn a_chart_needs_a_token_and_numbers_but_no_threshold() {
+        let typed = |threshold: &str, recover: &str| TypedAlert {
+            token: "$RUN".to_owned(),
+            metric: "change_pct".to_owned(),
+            direction: "below".to_owned(),
+            threshold: threshold.to_owned(),
+            recover: recover.to_owned(),
+            ..TypedAlert::default()
+        };
+        for (threshold, recover, lines) in
+            [(" 5 ", "", (Some(5.0), 5.0)), ("5", "7", (Some(5.0), 7.0)), ("", "", (None, 0.0))]
+        {
+            let rule = typed(threshold, recover).drawn_rule().unwrap();
+            assert_eq!(
+                (rule.metric(), rule.above, (rule.below, rule.recover)),
+                (v1::AlertMetric::ChangePct, None, lines)
+            );
+        }
+        let wrong = |typed: TypedAlert| -> Vec<String> {
+            let error = ApiError::from_status(&typed.drawn_rule().unwrap_err());
+            error.field_errors().map(|fault| fault.param).collect()
+        };
+        assert_eq!(wrong(typed("many", "1e13")), ["below", "recover"]);
+        assert_eq!(wrong(TypedAlert::default()), ["token", "metric"]);
     }
 }

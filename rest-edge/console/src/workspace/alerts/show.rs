@@ -61,7 +61,8 @@ async fn history(workspace: &Workspace, alert: &v1::Alert) -> Result<Vec<v1::Eve
 async fn show_alert(workspace: Workspace, id: &str, done: &str, typed: Option<TypedAlert>, faults: Faults) -> Page {
     let request = workspace.request(v1::GetAlertRequest { id: id.to_owned() });
     let alert = workspace.core().alerts.get_alert(request).await?.into_inner().alert.unwrap_or_default();
-    let (chart, rows) = tokio::try_join!(chart::read(&workspace, &alert), history(&workspace, &alert))?;
+    let token = alert.token.as_ref().map_or("", |token| &token.id);
+    let (chart, rows) = tokio::try_join!(chart::read(&workspace, token, &alert), history(&workspace, &alert))?;
     let form = match typed {
         Some(typed) => AlertForm::again(typed, false, faults),
         None => AlertForm::of(&alert, faults),

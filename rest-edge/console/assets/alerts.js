@@ -1,0 +1,27 @@
+// The form of a new alert: its chart follows what is typed. Without a script, a button brings the page again with the chart.
+"use strict";
+{
+  const DRAWN = ["token", "metric", "direction", "threshold", "recover"];
+  const form = document.querySelector("form[data-chart]");
+  const address = form.querySelector("[formaction]").formAction;
+  let run = 0;
+
+  // The part with the chart, as the typed values have it; it is empty when one of them is wrong.
+  const read = async () => {
+    try {
+      const body = new URLSearchParams(new FormData(form));
+      const answer = await fetch(address, { method: "POST", body, redirect: "manual", cache: "no-store" });
+      return new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("preview");
+    } catch {
+      return null;
+    }
+  };
+
+  form.addEventListener("change", async ({ target }) => {
+    if (!DRAWN.includes(target.name) || !form.elements.token.value.trim()) return;
+    run += 1;
+    const own = run;
+    const fresh = await read();
+    if (fresh && own === run) document.getElementById("preview").replaceWith(document.adoptNode(fresh));
+  });
+}
