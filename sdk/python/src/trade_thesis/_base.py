@@ -33,6 +33,7 @@ class Base:
         *,
         timeout: float = TIMEOUT,
         max_retries: int = MAX_RETRIES,
+        user_agent: str | None = None,
         http_client: httpx.Client | None = None,
     ) -> None:
         """Makes a client. It opens no connection before the first request.
@@ -43,9 +44,11 @@ class Base:
                 the log.
             timeout: Seconds to wait, in each try, for a connection and for each part of a response.
             max_retries: Tries after the first one.
+            user_agent: The name of your program, such as `bot/1.2`. The header `User-Agent` has it after that of this
+                package.
             http_client: Sends the requests, for example through a proxy. The caller closes it.
         """
-        self._requests = Requests(base_url, api_key, timeout)
+        self._requests = Requests(base_url, api_key, timeout, user_agent)
         self._max_retries = max_retries
         self._http = http_client or httpx.Client()
         self._owns_http = http_client is None
