@@ -195,7 +195,8 @@ func TestTriesEnd(t *testing.T) {
 	if _, err := service.client.GetMe(context.Background()); err == nil || len(service.requests) != 7 {
 		t.Error(err, len(service.requests))
 	}
-	if _, err := service.client.GetMe(context.Background(), WithCallMaxRetries(2)); err == nil || len(service.requests) != 10 {
+	_, err := service.client.GetMe(context.Background(), WithCallMaxRetries(2))
+	if err == nil || len(service.requests) != 10 {
 		t.Error(err, len(service.requests))
 	}
 }

@@ -1,5 +1,5 @@
-// The SDK for TypeScript in Chromium, as it is built, on a page of another origin than the service's. It lists theses, reads an
-// error, creates theses, and follows a stream with tickets that goes on behind a cursor.
+// The SDK for TypeScript in Chromium, as it is built, on a page of another origin than the service's. It lists theses,
+// reads an error, creates theses, and follows a stream with tickets that goes on behind a cursor.
 const assert = require("node:assert/strict");
 const { readFile } = require("node:fs/promises");
 const { createServer } = require("node:http");
@@ -44,7 +44,8 @@ async function follows([address, key]) {
   const expected = [await create("one")];
   const found = [];
   let cursor;
-  for await (const message of reader.streamEvents({ token: "SDKPAGE", from: new Date(Date.now() - 60_000) }, { ticket })) {
+  const from = new Date(Date.now() - 60_000);
+  for await (const message of reader.streamEvents({ token: "SDKPAGE", from }, { ticket })) {
     found.push(message.event.id);
     cursor = message.cursor;
     break;

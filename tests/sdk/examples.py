@@ -5,7 +5,8 @@
 The kind says what an example does:
 
 - `quick_start` verifies a thesis, and ends.
-- `receipt` gets a receipt, checks it, and ends. `receipt_file` checks the file of its first argument with the keys of the others.
+- `receipt` gets a receipt, checks it, and ends. `receipt_file` checks the file of its first argument with the keys of
+  the others.
 - `follow` prints the ids of events about `$RUN`, and goes on where it was when it starts again.
 - `follow_ten` prints the ids of ten created theses, and ends.
 - `endpoint` takes the deliveries on PORT that WEBHOOK_SECRET has signed.
@@ -175,8 +176,8 @@ async def main():
 
                 # The newest thesis, which the quick starts verify.
                 await create()
-                # Receipts come first: theses that other examples create push those of the sandbox, which have receipts, off
-                # the first page.
+                # Receipts come first: only theses of the sandbox have one, and those that other examples create push
+                # them off the first page.
                 for number, pair in enumerate(sorted(given, key=lambda pair: not pair.startswith("receipt"))):
                     kind, command = pair.split("=", 1)
                     await play(Example(kind, command, f"{folder}/{number}", service), client, create)
