@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
-	"runtime"
 	"strings"
 	"time"
 )
@@ -76,7 +75,7 @@ func New(baseURL, key string, options ...Option) (*Client, error) {
 		}},
 		timeout:    defaultTimeout,
 		maxRetries: defaultMaxRetries,
-		userAgent:  "trade-thesis-go/" + Version + " go/" + strings.TrimPrefix(runtime.Version(), "go"),
+		userAgent:  "trade-thesis-go/" + Version,
 		sleep:      sleep,
 	}
 	for _, option := range options {

@@ -98,8 +98,7 @@ func TestARequestCarriesTheKeyAndTheUserAgent(t *testing.T) {
 	if request.Header.Get("Authorization") != "Bearer svc_test_key" {
 		t.Error(request.Header)
 	}
-	agent := request.Header.Get("User-Agent")
-	if !strings.HasPrefix(agent, "trade-thesis-go/"+Version+" go/1.") || !strings.HasSuffix(agent, " bot/1.2") {
+	if agent := request.Header.Get("User-Agent"); agent != "trade-thesis-go/"+Version+" bot/1.2" {
 		t.Error(agent)
 	}
 	if text := fmt.Sprintf("%v %+v %#v", service.client, service.client, service.client); strings.Contains(text, "svc_test_key") {
@@ -194,6 +193,10 @@ func TestTriesEnd(t *testing.T) {
 	}
 	WithMaxRetries(0)(service.client)
 	if _, err := service.client.GetMe(context.Background()); err == nil || len(service.requests) != 7 {
+		t.Error(err, len(service.requests))
+	}
+	_, err := service.client.GetMe(context.Background(), WithCallMaxRetries(2))
+	if err == nil || len(service.requests) != 10 {
 		t.Error(err, len(service.requests))
 	}
 }

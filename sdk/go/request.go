@@ -44,6 +44,11 @@ func WithCallTimeout(timeout time.Duration) CallOption {
 	return func(c *call) { c.timeout = timeout }
 }
 
+// WithCallMaxRetries sets how often this call is repeated, and 0 switches repeats off.
+func WithCallMaxRetries(retries int) CallOption {
+	return func(c *call) { c.maxRetries = retries }
+}
+
 // call is one request with all its repeats. Each operation that changes something, except a deletion, takes an
 // idempotency key. All others are reads, whatever their method, so every call may be repeated.
 type call struct {
@@ -56,6 +61,7 @@ type call struct {
 	byteRange   string
 	lastEventID string
 	timeout     time.Duration
+	maxRetries  int
 	// err is set if the parameters name no path.
 	err error
 }
@@ -79,7 +85,7 @@ func (c *Client) start(call *call, options []CallOption) error {
 	if call.err != nil {
 		return call.err
 	}
-	call.timeout = c.timeout
+	call.timeout, call.maxRetries = c.timeout, c.maxRetries
 	for _, option := range options {
 		option(call)
 	}
@@ -125,7 +131,7 @@ func (c *Client) read(ctx context.Context, call call, options []CallOption) ([]b
 		return nil, err
 	}
 	var content []byte
-	err := c.repeat(ctx, func() error {
+	err := c.repeat(ctx, call.maxRetries, func() error {
 		attempt, cancel := context.WithTimeout(ctx, call.timeout)
 		defer cancel()
 		response, err := c.send(attempt, call)
@@ -147,7 +153,7 @@ func (c *Client) open(ctx context.Context, call call, options []CallOption) (io.
 		return nil, err
 	}
 	var body io.ReadCloser
-	err := c.repeat(ctx, func() error {
+	err := c.repeat(ctx, call.maxRetries, func() error {
 		response, cancel, err := c.sendHead(ctx, call)
 		if err != nil {
 			return err
@@ -239,14 +245,14 @@ func (c *Client) request(ctx context.Context, call call) (*http.Request, error) 
 }
 
 // repeat makes tries until one succeeds or no further one helps.
-func (c *Client) repeat(ctx context.Context, try func() error) error {
+func (c *Client) repeat(ctx context.Context, maxRetries int, try func() error) error {
 	for attempt := 1; ; attempt++ {
 		err := try()
 		if err == nil {
 			return nil
 		}
 		pause, helps := pauseAfter(err, attempt)
-		if !helps || attempt > c.maxRetries || ctx.Err() != nil {
+		if !helps || attempt > maxRetries || ctx.Err() != nil {
 			return err
 		}
 		if deadline, limited := ctx.Deadline(); limited && time.Until(deadline) < pause {

@@ -307,6 +307,11 @@ async def receipts_page(service):
     await script(CONSOLE_SOON, "receipts.cjs", service.http, receipts.VECTORS, file)
 
 
+async def sdk_page(service):
+    """The SDK for TypeScript in Chromium, on a page of another origin."""
+    await script(SOON, "sdk.cjs", service.http, KEY, os.environ["SDK_TYPESCRIPT"])
+
+
 async def mcp_python(service):
     """The Python client of MCP uses every tool, over HTTP and over stdin and stdout."""
     await agents.mcp_python(service)

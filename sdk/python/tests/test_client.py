@@ -20,6 +20,7 @@ from trade_thesis import (
     Client,
     Options,
     TradeThesisError,
+    __version__,
     errors,
 )
 from trade_thesis.types import WebhookFilters
@@ -68,9 +69,15 @@ class Requests(unittest.TestCase):
             ],
         )
         self.assertEqual(request.headers["Authorization"], "Bearer svc_test_key")
-        self.assertRegex(request.headers["User-Agent"], r"^trade-thesis-python/\d+\.\d+\.\d+ python/3\.")
+        self.assertEqual(request.headers["User-Agent"], f"trade-thesis-python/{__version__}")
         self.assertEqual(request.extensions["timeout"]["read"], 15)
         self.assertNotIn("Idempotency-Key", request.headers)
+
+    def test_the_user_agent_may_name_the_program(self) -> None:
+        made, _ = client(Script(), user_agent="bot/1.2")
+        made_async, _ = async_client(Script(), user_agent="bot/1.2")
+        for requests in (made._requests, made_async._requests):
+            self.assertEqual(requests.headers["User-Agent"], f"trade-thesis-python/{__version__} bot/1.2")
 
     def test_it_encodes_paths(self) -> None:
         script = Script(*(httpx.Response(200, content=b"\x01") for _ in range(2)))
@@ -253,12 +260,26 @@ class Pages(unittest.TestCase):
         self.assertEqual(queries, ["limit=2", "limit=2&cursor=c1", "limit=2&cursor=c2"])
 
     def test_with_asyncio_too(self) -> None:
+        script = self.pages()
+
         async def read() -> list[str]:
-            made, _ = async_client(self.pages())
+            made, _ = async_client(script)
             async with made:
                 return [row.id async for row in made.iterate_alerts()]
 
         self.assertEqual(asyncio.run(read()), ["al_1", "al_2", "al_3"])
+        self.check_sizes(script)
+
+    def test_a_list_that_is_read_as_a_whole_has_the_largest_pages(self) -> None:
+        script = self.pages()
+        made, _ = client(script)
+        self.assertEqual(len(list(made.iterate_alerts())), 3)
+        self.check_sizes(script)
+
+    def check_sizes(self, script: Script) -> None:
+        """The pages have the largest size."""
+        queries = [str(request.url.params) for request in script.requests]
+        self.assertEqual(queries, ["limit=100", "limit=100&cursor=c1", "limit=100&cursor=c2"])
 
     def test_an_async_client_tries_again(self) -> None:
         async def read() -> list[float]:

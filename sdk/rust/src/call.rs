@@ -106,6 +106,12 @@ impl<T> Call<T> {
         self
     }
 
+    /// Sets the maximum number of retries of this call, and 0 turns retries off.
+    pub fn max_retries(mut self, retries: u32) -> Self {
+        self.request.max_retries = Some(retries);
+        self
+    }
+
     async fn send(mut self) -> Result<T, Error> {
         if let Some(fault) = self.request.fault.take() {
             return Err(Error::Usage(fault));
@@ -114,6 +120,7 @@ impl<T> Call<T> {
             self.request.idempotency_key = Some(random_uuid()?);
         }
         let timeout = self.request.timeout.unwrap_or_else(|| self.client.timeout());
+        let max_retries = self.request.max_retries.unwrap_or_else(|| self.client.max_retries());
         let mut attempt = 1;
         loop {
             let once = async { (self.read)(self.client.send(&self.request).await?).await };
@@ -122,7 +129,7 @@ impl<T> Call<T> {
                 Ok(Err(error)) => error,
                 Err(_) => Error::Timeout,
             };
-            match pause_after(&error, attempt).filter(|_| attempt <= self.client.max_retries()) {
+            match pause_after(&error, attempt).filter(|_| attempt <= max_retries) {
                 Some(pause) => self.client.sleep(pause).await,
                 None => return Err(error),
             }

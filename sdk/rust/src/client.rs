@@ -198,7 +198,7 @@ impl ClientBuilder {
         }
         let mut authorization = HeaderValue::from_str(&format!("Bearer {}", self.key)).map_err(|_| fault())?;
         authorization.set_sensitive(true);
-        let mut user_agent = concat!("trade-thesis-rust/", env!("CARGO_PKG_VERSION"), " reqwest/0.13").to_owned();
+        let mut user_agent = concat!("trade-thesis-rust/", env!("CARGO_PKG_VERSION")).to_owned();
         if let Some(program) = &self.program {
             user_agent = format!("{user_agent} {program}");
         }

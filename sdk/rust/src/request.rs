@@ -62,6 +62,7 @@ pub(crate) struct Request {
     pub(crate) range: Option<String>,
     pub(crate) last_event_id: Option<String>,
     pub(crate) timeout: Option<Duration>,
+    pub(crate) max_retries: Option<u32>,
     /// The reason why the request cannot be sent.
     pub(crate) fault: Option<String>,
 }
@@ -94,6 +95,7 @@ impl Request {
             range: None,
             last_event_id: None,
             timeout: None,
+            max_retries: None,
             fault,
         }
     }

@@ -7,6 +7,8 @@ import { VERSION } from "./version.js";
 
 const TIMEOUT_MS = 15_000;
 const MAX_RETRIES = 5;
+/** Rows of a page when a list is read as a whole, unless the caller gives a limit. */
+const MAX_PAGE_SIZE = 100;
 
 /** What a client does for all calls. */
 export interface ClientOptions {
@@ -14,6 +16,8 @@ export interface ClientOptions {
   timeoutMs?: number | undefined;
   /** Tries after the first one; 5 unless given. */
   maxRetries?: number | undefined;
+  /** The name of your program, such as `bot/1.2`. The header `User-Agent` has it after that of this package. */
+  userAgent?: string | undefined;
   /** Sends the requests, for example through a proxy. */
   fetch?: typeof fetch | undefined;
 }
@@ -68,7 +72,7 @@ export abstract class Base {
   constructor(baseUrl: string, apiKey: string | undefined, options: ClientOptions = {}) {
     if (!/^https?:$/.test(new URL(baseUrl).protocol)) throw new TypeError(`no address of a service: ${baseUrl}`);
     this.#baseUrl = baseUrl.replace(/\/+$/, "");
-    this.#headers = { Accept: "application/json, */*;q=0.5", ...userAgent() };
+    this.#headers = { Accept: "application/json, */*;q=0.5", ...userAgent(options.userAgent) };
     if (apiKey !== undefined) this.#headers["Authorization"] = `Bearer ${apiKey}`;
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
     this.#maxRetries = options.maxRetries ?? MAX_RETRIES;
@@ -128,9 +132,12 @@ export abstract class Base {
   /** The rows of all pages. */
   protected async *rows<T>(call: Call, options: CallOptions): AsyncGenerator<T, void, void> {
     let page: Page | undefined;
+    const { query = [] } = call;
+    const isSized = query.some(([name, value]) => name === "limit" && value !== undefined && value !== null);
+    const sized = isSized ? query : [...query, ["limit", MAX_PAGE_SIZE, "plain"] as const];
     do {
       const cursor = page === undefined ? [] : ([["cursor", page.next_cursor, "plain"]] as const);
-      page = await this.call<Page>({ ...call, query: [...(call.query ?? []), ...cursor] }, options);
+      page = await this.call<Page>({ ...call, query: [...sized, ...cursor] }, options);
       if (!Array.isArray(page.data)) throw new UnexpectedResponseError(`${call.path}: no page of a list`);
       yield* page.data as T[];
     } while (page.has_more);
@@ -219,8 +226,9 @@ async function sleep(ms: number, signal?: AbortSignal): Promise<void> {
 }
 
 /** Browsers name themselves. */
-function userAgent(): Record<string, string> {
+function userAgent(program: string | undefined): Record<string, string> {
   const runtime = globalThis as { process?: { versions?: { node?: string } } };
-  const node = runtime.process?.versions?.node;
-  return node === undefined ? {} : { "User-Agent": `trade-thesis-typescript/${VERSION} node/${node}` };
+  if (runtime.process?.versions?.node === undefined) return {};
+  const own = `trade-thesis-typescript/${VERSION}`;
+  return { "User-Agent": program === undefined ? own : `${own} ${program}` };
 }

@@ -16,6 +16,7 @@ import {
   UnexpectedResponseError,
   UpstreamError,
   ValidationError,
+  VERSION,
 } from "../src/index.js";
 import { broken, json, refusal, scripted, silent } from "./helpers.js";
 
@@ -44,8 +45,14 @@ test("it writes a request", async () => {
   );
   assert.equal(request.url.pathname, "/v1/events");
   assert.equal(request.headers["Authorization"], "Bearer svc_test_key");
-  assert.match(request.headers["User-Agent"] ?? "", /^trade-thesis-typescript\/\d+\.\d+\.\d+ node\/\d+/);
+  assert.equal(request.headers["User-Agent"], `trade-thesis-typescript/${VERSION}`);
   assert.equal(request.headers["Idempotency-Key"], undefined);
+});
+
+test("the user agent may name the program", async () => {
+  const { client, sent } = scripted([json({})], { userAgent: "bot/1.2" });
+  await client.getMe();
+  assert.equal(sent[0]?.headers["User-Agent"], `trade-thesis-typescript/${VERSION} bot/1.2`);
 });
 
 test("it encodes paths", async () => {
@@ -183,6 +190,17 @@ test("an iterator reads pages as they are needed", async () => {
   assert.deepEqual(ids, [2, 3]);
   const queries = sent.map(({ url }) => url.search);
   assert.deepEqual(queries, ["?limit=2", "?limit=2&cursor=c1", "?limit=2&cursor=c2"]);
+});
+
+test("a list that is read as a whole has the largest pages", async () => {
+  const { client, sent } = scripted([
+    json({ data: [{ id: 1 }], next_cursor: "c1", has_more: true }),
+    json({ data: [{ id: 2 }], next_cursor: null, has_more: false }),
+  ]);
+  const ids: unknown[] = [];
+  for await (const { id } of client.iterateAlerts({ limit: undefined })) ids.push(id);
+  assert.deepEqual(ids, [1, 2]);
+  assert.deepEqual(sent.map(({ url }) => url.search), ["?limit=100", "?limit=100&cursor=c1"]);
 });
 
 test("a client needs an address", () => {

@@ -13,6 +13,7 @@ import httpx
 
 from ._async_stream import AsyncEventStream
 from ._call import MAX_RETRIES, TIMEOUT, Call, Options
+from ._deadline import send_async
 from ._errors import TradeThesisError
 from ._messages import Progress
 from ._models import Event, StreamGap, read_event
@@ -33,6 +34,7 @@ class AsyncBase:
         *,
         timeout: float = TIMEOUT,
         max_retries: int = MAX_RETRIES,
+        user_agent: str | None = None,
         http_client: httpx.AsyncClient | None = None,
     ) -> None:
         """Makes a client. It opens no connection before the first request.
@@ -41,11 +43,13 @@ class AsyncBase:
             base_url: The address of the service, such as `https://theses.example`.
             api_key: A key, `svc_test_…` or `svc_live_…`. None suffices for what everybody may read, such as the keys of
                 the log.
-            timeout: Seconds to wait, in each try, for a connection and for each part of a response.
+            timeout: Seconds for each try, to the last byte of its response.
             max_retries: Tries after the first one.
+            user_agent: The name of your program, such as `bot/1.2`. The header `User-Agent` has it after that of this
+                package.
             http_client: Sends the requests, for example through a proxy. The caller closes it.
         """
-        self._requests = Requests(base_url, api_key, timeout)
+        self._requests = Requests(base_url, api_key, timeout, user_agent)
         self._max_retries = max_retries
         self._http = http_client or httpx.AsyncClient()
         self._owns_http = http_client is None
@@ -77,7 +81,7 @@ class AsyncBase:
         for retry in itertools.count(1):
             error: TradeThesisError
             try:
-                response = await self._http.request(**self._requests.arguments(call, given.timeout))
+                response = await send_async(self._http, self._requests.arguments(call, given.timeout))
             except BROKEN as broken:
                 error = failure(broken)
                 error.__cause__ = broken

@@ -18,7 +18,7 @@ class Options:
     """What one call does otherwise than its client. None leaves it as the client does it."""
 
     timeout: float | None = None
-    """Seconds to wait, in each try, for a connection and for each part of the response."""
+    """Seconds for each try, to the last byte of its response. A large file needs more than the default."""
     max_retries: int | None = None
     """Tries after the first one."""
 

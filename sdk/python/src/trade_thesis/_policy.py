@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 import random
 import re
 from typing import Any, TypeVar
@@ -28,17 +27,18 @@ SILENCE = 45.0
 BROKEN = (httpx.NetworkError, httpx.ProxyError, httpx.RemoteProtocolError, httpx.TimeoutException)
 """The failures of a connection that another try may mend."""
 
-USER_AGENT = f"trade-thesis-python/{__version__} python/{platform.python_version()}"
+USER_AGENT = f"trade-thesis-python/{__version__}"
 
 
 class Requests:
     """The requests that a client with an address and a key sends."""
 
-    def __init__(self, base_url: str, api_key: str | None, timeout: float) -> None:
+    def __init__(self, base_url: str, api_key: str | None, timeout: float, user_agent: str | None) -> None:
         if httpx.URL(base_url).scheme not in ("http", "https"):
             raise ValueError(f"base_url is no address of a service: {base_url!r}")
         self.base_url = base_url.rstrip("/")
-        self.headers = {"User-Agent": USER_AGENT, "Accept": "application/json, */*;q=0.5"}
+        agent = USER_AGENT if user_agent is None else f"{USER_AGENT} {user_agent}"
+        self.headers = {"User-Agent": agent, "Accept": "application/json, */*;q=0.5"}
         if api_key is not None:
             self.headers["Authorization"] = f"Bearer {api_key.strip()}"
         self.timeout = timeout

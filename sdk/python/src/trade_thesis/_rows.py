@@ -11,13 +11,19 @@ from ._call import Call, read_any
 from ._errors import UnexpectedResponseError
 from ._models import StreamGap
 
+MAX_PAGE_SIZE = 100
+"""Rows of a page when a list is read as a whole, unless the caller gives a limit."""
+
 
 class Pages:
     """The pages of a list."""
 
     def __init__(self, call: Call[Any]) -> None:
-        self._call = call
-        self._next: Call[Any] | None = call
+        query = list(call.query)
+        if all(value is None for name, value, _ in query if name == "limit"):
+            query.append(("limit", MAX_PAGE_SIZE, "plain"))
+        self._call = dataclasses.replace(call, query=query)
+        self._next: Call[Any] | None = self._call
 
     def next(self) -> Call[Any] | None:
         """The request of the next page; none after the last one."""

@@ -30,8 +30,8 @@ async fn a_request_carries_the_key_and_the_user_agent() {
     let request = &service.requests()[0];
     assert_eq!(first_line(request), "GET /v1/theses/th%2F1%20%3F HTTP/1.1");
     assert_eq!(header(request, "authorization"), Some("Bearer svc_test_key"));
-    let agent = header(request, "user-agent").unwrap();
-    assert!(agent.starts_with("trade-thesis-rust/0.") && agent.ends_with(" bot/1.2"), "{agent}");
+    let agent = concat!("trade-thesis-rust/", env!("CARGO_PKG_VERSION"), " bot/1.2");
+    assert_eq!(header(request, "user-agent"), Some(agent));
     assert!(!format!("{:?}", service.client).contains("svc_test_key"));
 }
 
@@ -106,6 +106,8 @@ async fn tries_end() {
     let service = Service::start_with(&[busy], |builder| builder.max_retries(0)).await;
     assert!(service.client.get_discovery().await.is_err());
     assert_eq!(service.requests().len(), 1);
+    assert!(service.client.get_discovery().max_retries(2).await.is_err());
+    assert_eq!(service.requests().len(), 4);
 }
 
 #[tokio::test]

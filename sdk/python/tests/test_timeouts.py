@@ -1,0 +1,89 @@
+"""A try ends in time, whatever its response does."""
+
+from __future__ import annotations
+
+import asyncio
+import gzip
+import threading
+import unittest
+from collections.abc import AsyncIterator, Iterator
+
+import httpx
+from helpers import Script, async_client, client
+
+from trade_thesis import ApiTimeoutError, Options
+
+SOON = 30.0
+"""Seconds until a test gives up."""
+
+
+class Drip(httpx.SyncByteStream, httpx.AsyncByteStream):
+    """A body of spaces, each of which comes long before a read would time out. It has no end."""
+
+    def __init__(self) -> None:
+        self.is_closed = threading.Event()
+
+    def __iter__(self) -> Iterator[bytes]:
+        while not self.is_closed.wait(0.001):
+            yield b" "
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        while True:
+            await asyncio.sleep(0.001)
+            yield b" "
+
+    def close(self) -> None:
+        self.is_closed.set()
+
+    async def aclose(self) -> None:
+        self.is_closed.set()
+
+
+class Timeouts(unittest.TestCase):
+    def test_a_body_that_drips_ends_with_its_try(self) -> None:
+        drips = [Drip(), Drip()]
+        made, pauses = client(
+            Script(*(httpx.Response(200, stream=drip) for drip in drips)), timeout=0.05, max_retries=1
+        )
+        with self.assertRaises(ApiTimeoutError):
+            made.get_me()
+        self.assertEqual(len(pauses), 1)
+        self.assertTrue(all(drip.is_closed.wait(SOON) for drip in drips))
+
+    def test_a_head_that_does_not_come_ends_with_its_try(self) -> None:
+        release = threading.Event()
+
+        def wait(_: httpx.Request) -> httpx.Response:
+            release.wait(SOON)
+            return httpx.Response(200, json={})
+
+        made, _ = client(wait)
+        with self.assertRaises(ApiTimeoutError):
+            made.get_me(options=Options(timeout=0.05, max_retries=0))
+        release.set()
+
+    def test_with_asyncio_too(self) -> None:
+        drip = Drip()
+        made, pauses = async_client(Script(httpx.Response(200, stream=drip)), timeout=0.05, max_retries=0)
+        with self.assertRaises(ApiTimeoutError):
+            asyncio.run(asyncio.wait_for(made.get_me(), SOON))
+        self.assertEqual((pauses, drip.is_closed.is_set()), ([], True))
+
+    def test_a_compressed_response_is_read(self) -> None:
+        body = gzip.compress(b"note")
+        made, _ = client(Script(httpx.Response(200, stream=Pieces(body), headers={"Content-Encoding": "gzip"})))
+        self.assertEqual(made.get_checkpoint("live"), "note")
+
+
+class Pieces(httpx.SyncByteStream):
+    """A body that comes byte by byte."""
+
+    def __init__(self, body: bytes) -> None:
+        self._body = body
+
+    def __iter__(self) -> Iterator[bytes]:
+        yield from (self._body[place : place + 1] for place in range(len(self._body)))
+
+
+if __name__ == "__main__":
+    unittest.main()
