@@ -1,6 +1,6 @@
 // People in Chromium, by playwright-core: from the set-up link to an administrator; from sign-up to a copied key, the first
-// webhook with its deliveries, events as they happen, and live access; a forgotten password. Each page on the way, in light
-// and dark and at two widths, is given to axe-core, which must find nothing.
+// webhook with its deliveries, events as they happen, and live access; a forgotten password. Each page on the way must be light,
+// must not move while it arrives, and must fit phones, tablets and desktops in light and dark; axe-core must find nothing.
 const assert = require("node:assert/strict");
 const { createServer } = require("node:http");
 const { base, look, open, person, seen, walk } = require("./browser.cjs");
