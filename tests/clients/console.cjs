@@ -2,6 +2,7 @@
 // webhook with its deliveries, events as they happen, and live access; a forgotten password. Each page on the way must be light,
 // must not move while it arrives, and must fit phones, tablets and desktops in light and dark; axe-core must find nothing.
 const assert = require("node:assert/strict");
+const { readFileSync } = require("node:fs");
 const { createServer } = require("node:http");
 const { base, look, open, person, seen, walk } = require("./browser.cjs");
 const { frame } = require("./frame.cjs");
@@ -277,6 +278,12 @@ async function events(someone, project, key) {
   await said(page, /^Live$/);
   await page.getByRole("button", { name: "Stop" }).click();
   await said(page, "Stopped");
+  // The table, which the live view replaced, sorts and is saved like any other.
+  const saved = page.waitForEvent("download");
+  await page.locator("#history").getByRole("button", { name: "Save as CSV" }).click();
+  const file = readFileSync(await (await saved).path(), "utf8");
+  assert.ok(file.startsWith("Created,Type,Event,Source\r\n2"), file);
+  assert.equal(await page.locator("#events thead").getByRole("button").count(), 4);
   // Every event is there once, the newest first.
   const ids = await page.locator("#events tbody tr").evaluateAll((rows) => rows.map((row) => row.dataset.id));
   assert.ok(ids.every((event) => event?.startsWith("evt_")), ids.join());
