@@ -204,7 +204,7 @@ async function webhooks(someone, project, key) {
   });
   await look(someone, "requests");
   const count = await page.locator("#requests tbody tr").count();
-  await page.getByRole("button", { name: "Live", exact: true }).click();
+  await page.getByRole("button", { name: "Follow", exact: true }).click();
   await thesis(key, "One that the live view of requests shows.");
   await until("a new request is shown", async () => (await page.locator("#requests tbody tr").count()) > count);
   await page.locator("#requests tbody a").first().click();
@@ -218,8 +218,8 @@ const FOLLOWED = "events?types=thesis.created&token=%24WALK";
 
 // Opens the live view of a page of events.
 async function follow({ page }) {
-  await page.getByRole("button", { name: "Live", exact: true }).click();
-  await said(page, /^Live$/);
+  await page.getByRole("button", { name: "Follow", exact: true }).click();
+  await said(page, /^Following$/);
 }
 
 // Waits until the live view says so.
@@ -275,7 +275,7 @@ async function events(someone, project, key) {
   await thesis(key, texts[3]);
   await context.setOffline(false);
   await cell(texts[3]).waitFor();
-  await said(page, /^Live$/);
+  await said(page, /^Following$/);
   await page.getByRole("button", { name: "Stop" }).click();
   await said(page, "Stopped");
   // The table, which the live view replaced, sorts and is saved like any other.
@@ -296,11 +296,11 @@ async function events(someone, project, key) {
   const hourAgo = new Date(Date.now() - 3_600_000).toISOString().slice(0, 19);
   await from.fill(hourAgo);
   await to.fill(hourAgo);
-  await page.getByRole("button", { name: "Live", exact: true }).click();
+  await page.getByRole("button", { name: "Follow", exact: true }).click();
   await said(page, "The replay is complete");
   assert.equal(await page.locator("#events tbody tr").count(), 0);
   await to.fill("");
-  await page.getByRole("button", { name: "Live", exact: true }).click();
+  await page.getByRole("button", { name: "Follow", exact: true }).click();
   await cell(texts[3]).waitFor();
   await said(page, "Replaying");
   assert.deepEqual(await lines(), expected);
@@ -431,7 +431,7 @@ async function all(browser) {
     assert.ok((await plain.page.getByRole("link", { name: /walk|127/i }).count()) > 0, path);
   }
   await plain.page.goto(`${project}/test/events`);
-  assert.equal(await plain.page.getByRole("button", { name: "Live" }).count(), 0, "live events need a script");
+  assert.equal(await plain.page.getByRole("button", { name: "Follow" }).count(), 0, "live events need a script");
   assert.ok(seen.length >= 50, seen.join());
 }
 
