@@ -102,6 +102,15 @@ async function open(someone, path, name) {
   await look(someone, name);
 }
 
+// Presses a button, and waits for the page that it leads to.
+async function press({ page }, name) {
+  const button = page.getByRole("button", { name });
+  await Promise.all([page.waitForEvent("load"), button.first().click()]);
+}
+
+// The first id of a kind in a text.
+const id = (text, prefix) => text.match(new RegExp(`${prefix}_[0-9A-Za-z]+`))[0];
+
 // Starts Chromium, and ends it after the walk.
 async function walk(steps) {
   const browser = await chromium.launch({ executablePath: process.env.CHROMIUM, args: ["--no-sandbox"] });
@@ -112,4 +121,4 @@ async function walk(steps) {
   }
 }
 
-module.exports = { base, judge, look, open, person, seen, walk };
+module.exports = { base, id, judge, look, open, person, press, seen, walk };

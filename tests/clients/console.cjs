@@ -4,20 +4,14 @@
 const assert = require("node:assert/strict");
 const { readFileSync } = require("node:fs");
 const { createServer } = require("node:http");
-const { base, look, open, person, seen, walk } = require("./browser.cjs");
+const { base, id, look, open, person, press, seen, walk } = require("./browser.cjs");
 const { frame } = require("./frame.cjs");
+const { hazards } = require("./hazards.cjs");
 
 const [, setUp] = process.argv.slice(2);
+const EMAIL = "customer@people.example";
 const PASSWORD = "correct horse battery staple";
 const NEW_PASSWORD = "another horse, another battery";
-
-// Presses a button, and waits for the page that it leads to.
-async function press({ page }, name) {
-  const button = page.getByRole("button", { name });
-  await Promise.all([page.waitForEvent("load"), button.first().click()]);
-}
-
-const id = (text, prefix) => text.match(new RegExp(`${prefix}_[0-9A-Za-z]+`))[0];
 
 async function administrator(browser) {
   const someone = await person(browser);
@@ -47,11 +41,11 @@ async function customer(browser, root) {
   // A keyboard is enough: the first link leads past the navigation.
   await page.keyboard.press("Tab");
   assert.match(await page.evaluate("document.activeElement.textContent"), /skip/i);
-  await page.getByLabel("E-mail").fill("customer@people.example");
+  await page.getByLabel("E-mail").fill(EMAIL);
   await page.getByLabel("Organization name").fill("Acme");
   await page.getByLabel("Password").fill("short");
   await press(someone, "Sign up");
-  assert.equal(await page.getByLabel("E-mail").inputValue(), "customer@people.example");
+  assert.equal(await page.getByLabel("E-mail").inputValue(), EMAIL);
   assert.equal(await page.getByLabel("Password").inputValue(), "");
   await look(someone, "wrong sign-up");
   await page.getByLabel("Password").fill(PASSWORD);
@@ -88,6 +82,7 @@ async function customer(browser, root) {
   assert.equal(me.status, 200);
   await open(someone, project, "project with a key");
   await frame(someone, project);
+  await hazards(someone, EMAIL, PASSWORD);
   await webhooks(someone, project, key);
   await events(someone, project, key);
   // The plan has few streams, so one after the other.
@@ -230,7 +225,7 @@ async function signedOut(browser, path) {
   const someone = await person(browser);
   const { context, page, faults } = someone;
   await page.goto("/console/sign-in");
-  await page.getByLabel("E-mail").fill("customer@people.example");
+  await page.getByLabel("E-mail").fill(EMAIL);
   await page.getByLabel("Password").fill(PASSWORD);
   await press(someone, "Sign in");
   await page.goto(path);
@@ -380,7 +375,7 @@ async function forgotten(browser, link) {
   await page.getByLabel(/password/i).first().fill(NEW_PASSWORD);
   await press(someone, /password/i);
   await page.goto("/console/sign-in");
-  await page.getByLabel("E-mail").fill("customer@people.example");
+  await page.getByLabel("E-mail").fill(EMAIL);
   await page.getByLabel("Password").fill(PASSWORD);
   await press(someone, "Sign in");
   assert.ok(page.url().includes("/console/sign-in"), "the old password");
