@@ -246,7 +246,7 @@ fn link(page: &Page, text: &str) -> Option<String> {
 async fn the_log_is_filtered_and_paged(service: &Service) {
     let hook = Hook::new(service).await;
     let browser = service.browser_of(&hook.customer.owner);
-    browser.open(&hook.path()).await.is(200).says("There are no deliveries yet.");
+    browser.open(&hook.path()).await.is(200).says("There are no deliveries yet. Send a test event");
     hook.receiver.answer(500);
     let failing = hook.path_of(&hook.send("the first", "retrying").await);
     for number in 0..26 {
