@@ -1,5 +1,5 @@
-// What may go wrong for people in Chromium: names and texts of strangers, two tabs, a reload, the way back, impatience on a slow
-// link, and a session that ends while somebody types.
+// What may go wrong for people in Chromium: names and texts of strangers, two tabs, a reload, the way back, a slow link, and a
+// session that ends while somebody types.
 const assert = require("node:assert/strict");
 const { base, id, look, open, person, press } = require("./browser.cjs");
 
@@ -59,7 +59,7 @@ async function strangers(someone) {
     await page.goto(path);
     for (const text of NAMES) await page.locator("main").getByText(text.slice(0, 100)).first().waitFor();
   }
-  return organization;
+  return { organization, project };
 }
 
 // Of two tabs the later one is told, and neither a reload nor the way back sends its form again.
@@ -87,12 +87,18 @@ async function tabs(someone, organization) {
   await tab.page.close();
 }
 
-// Over a slow link a button is pressed again before the page comes. One form is sent.
-async function impatience(someone, organization) {
+// Over a slow link nothing moves when the scripts of a page arrive. A button is pressed again before the next page comes, and
+// one form is sent.
+async function slowness(someone, { organization, project }) {
   const { context, page } = someone;
   const session = await context.newCDPSession(page);
   await session.send("Network.enable");
   await session.send("Network.emulateNetworkConditions", SLOW);
+  await session.send("Network.setCacheDisabled", { cacheDisabled: true });
+  await page.goto(`${project}/test/events`);
+  const shift = await page.evaluate("window.shift");
+  assert.ok(shift < 0.05, `over a slow link the page of events shifts by ${shift}`);
+  await session.send("Network.setCacheDisabled", { cacheDisabled: false });
   await name(someone, organization, "Twice");
   const sent = [];
   page.on("request", (request) => request.method() === "POST" && sent.push(request.url()));
@@ -136,10 +142,10 @@ async function interruption(someone, organization, email, password) {
 }
 
 async function hazards(someone, email, password) {
-  const organization = await strangers(someone);
-  await tabs(someone, organization);
-  await impatience(someone, organization);
-  await interruption(someone, organization, email, password);
+  const made = await strangers(someone);
+  await tabs(someone, made.organization);
+  await slowness(someone, made);
+  await interruption(someone, made.organization, email, password);
 }
 
 module.exports = { hazards };

@@ -345,7 +345,6 @@
       tell();
     });
     setInterval(measure, 1000);
-    box.hidden = false;
   };
 
   const box = document.getElementById("live");

@@ -111,7 +111,6 @@
       }
       say(isPaused ? "Paused" : "Following");
     });
-    box.hidden = false;
   };
 
   // Sections that change by themselves, as long as they say so. A section in which somebody types stays.
