@@ -99,6 +99,8 @@ async function customer(browser, root) {
   await page.locator("#role").selectOption("viewer");
   await press(someone, /invite/i);
   await look(someone, "invited");
+  // When it ends is told in the visitor's zone, too.
+  assert.match(await page.locator("main time").first().getAttribute("title"), /UTC$/);
   const link = (await page.content()).match(/\/console\/links\/[\w.-]+/)[0];
   return { someone, organization, project, link };
 }
