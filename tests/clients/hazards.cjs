@@ -47,7 +47,7 @@ async function strangers(someone) {
   for (const text of NAMES) await post(key, text.repeat(3));
   const pages = ["/test/explore/theses", "/test/events", "/usage"].map((path) => project + path);
   for (const path of [organization, `${organization}/members`, project, ...pages]) {
-    await open(someone, path, `names of strangers at ${path.split("_").at(-1)}`);
+    await open(someone, path, `names of strangers ${path.replaceAll("/", " ")}`);
     assert.equal(await page.locator("img").count(), 0, path);
     const spare = await page.locator("main .table").evaluateAll((all) => all.map((box) => box.clientWidth - box.scrollWidth));
     // The table of keys is wider than some screens by itself.
