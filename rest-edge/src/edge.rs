@@ -107,6 +107,7 @@ impl Edge {
         shutdown: CancellationToken,
     ) -> Self {
         let routes = resources::routes();
+        let operations = routes.iter().filter_map(Route::as_operation).collect();
         let context = Context {
             hub: Hub::new(&core.streams_of, &core.streams, event_json, &ids, shutdown),
             core,
@@ -122,7 +123,7 @@ impl Edge {
             design: design::document(&config.public_url),
             receipt_page: ReceiptPage::new(&config.public_url),
             mcp: McpEndpoint::new(&config.public_url),
-            console: Site::new(context.core.clone(), &config.public_url, clock.clone(), context.ids.clone()),
+            console: Site::new(&context.core, operations, &config.public_url, &clock, &context.ids),
             context,
             calls: Semaphore::new(MAX_CALLS),
             openings: Semaphore::new(MAX_OPENINGS),

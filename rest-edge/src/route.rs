@@ -3,6 +3,7 @@
 
 use futures::future::BoxFuture;
 use http::{HeaderValue, Method};
+use rest_edge_console::Operation;
 use thesis_proto::error::ErrorCode;
 use utoipa::{
     ToSchema,
@@ -117,6 +118,18 @@ impl Route {
             answers: SuccessResponse::Object("Description"),
             fails: &[],
         }
+    }
+
+    /// The operation as the SDKs have it. Streams are no single calls.
+    pub(crate) fn as_operation(&self) -> Option<Operation> {
+        let is_call = !matches!(self.answers, SuccessResponse::Events | SuccessResponse::Upgrade);
+        is_call.then(|| Operation {
+            method: self.method.clone(),
+            path: self.path,
+            id: self.id,
+            query: self.query.iter().map(|param| param.name).collect(),
+            has_body: self.body.is_some(),
+        })
     }
 
     /// A route that needs no key and does not call core.

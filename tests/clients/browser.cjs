@@ -1,5 +1,6 @@
-// A person's browser in Chromium, by playwright-core, and axe-core, which must find nothing on a page in light and dark and at
-// two widths. With SCREENSHOTS, a folder, each is also kept as a picture to look at.
+// A person's browser in Chromium, by playwright-core, and axe-core, which must find nothing on a page in light and dark, on
+// a narrow and a wide screen. The page must fit other widths too. One load of a page serves all of this.
+// With SCREENSHOTS, a folder, each is also kept as a picture to look at.
 const assert = require("node:assert/strict");
 const { readFileSync } = require("node:fs");
 const { createRequire } = require("node:module");
@@ -9,13 +10,21 @@ const axe = readFileSync(from.resolve("axe-core/axe.min.js"), "utf8");
 
 const [base] = process.argv.slice(2);
 const RULES = ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa", "best-practice"];
-const VIEWS = ["light", "dark"].flatMap((theme) => [360, 1280].map((width) => [theme, width]));
+// Widths at which a page must fit in each theme, and those at which axe-core looks at it. Between a phone and a desktop the
+// console's links are above the page: that order has no colours of its own.
+const WIDTHS = [360, 390, 768, 1280, 1440];
+const JUDGED = { light: [360, 768, 1280], dark: [360, 1280] };
+// Most bytes that a page and what it loads have on the wire, but for the description of all operations.
+const MAX_BYTES = 150 * 1024;
+const HEAVY = "/docs/reference";
+const MAX_SHIFT = 0.05;
 // The names of the pages that were looked at.
 const seen = [];
 
 // A person's browser; what no page may do is a fault.
 async function person(browser, options) {
   const context = await browser.newContext({ baseURL: base, ...options });
+  await context.addInitScript(observe);
   const page = await context.newPage();
   const faults = [];
   page.on("pageerror", (error) => faults.push(`${error}`));
@@ -24,38 +33,83 @@ async function person(browser, options) {
   return { context, page, faults };
 }
 
-// Demands that a page is not wider than its window, and that axe-core finds nothing.
-async function judge(page, width, what) {
+// Demands that a page is not wider than its window.
+async function fits(page, width, what) {
   const wide = await page.evaluate("document.documentElement.scrollWidth");
   assert.ok(wide <= width, `${what}: it is ${wide} px wide`);
-  await page.evaluate(axe);
+}
+
+// Demands that a page is not wider than its window, and that axe-core finds nothing.
+async function judge(page, width, what) {
+  await fits(page, width, what);
+  // A page that was judged before has it.
+  if (!(await page.evaluate("'axe' in window"))) await page.evaluate(axe);
   const found = await page.evaluate((rules) => window.axe.run(document, { runOnly: rules }), RULES);
   const told = found.violations.map(({ id, help, nodes }) => `${id}: ${help}: ${nodes.map(({ html }) => html)}`);
   assert.deepEqual(told, [], what);
   assert.ok(found.passes.length > 0, what);
 }
 
-// Looks at a page as it is, in both themes and widths. It must have `text`, if one is given.
+// Looks at a page as it is, in both themes and at all widths. It must have `text`, if one is given.
 async function look({ page, faults }, name, text) {
   if (text) await page.locator("main").getByText(text).first().waitFor();
-  for (const [colorScheme, width] of VIEWS) {
+  for (const colorScheme of Object.keys(JUDGED)) {
     await page.emulateMedia({ colorScheme, reducedMotion: "reduce" });
-    await page.setViewportSize({ width, height: 800 });
-    await judge(page, width, `${name} (${page.url()}), ${colorScheme}, ${width} px`);
-    if (process.env.SCREENSHOTS) {
-      const path = `${process.env.SCREENSHOTS}/${name.replaceAll(" ", "-")}-${colorScheme}-${width}.png`;
-      await page.screenshot({ path, fullPage: true });
+    for (const width of WIDTHS) {
+      await page.setViewportSize({ width, height: 800 });
+      const what = `${name} (${page.url()}), ${colorScheme}, ${width} px`;
+      if (!JUDGED[colorScheme].includes(width)) {
+        await fits(page, width, what);
+        continue;
+      }
+      await judge(page, width, what);
+      if (process.env.SCREENSHOTS) {
+        const path = `${process.env.SCREENSHOTS}/${name.replaceAll(" ", "-")}-${colorScheme}-${width}.png`;
+        await page.screenshot({ path, fullPage: true });
+      }
     }
   }
   assert.deepEqual(faults, [], name);
   seen.push(name);
 }
 
+// What a page and the files that it loads have on the wire, also those that the browser had, and how far it has shifted.
+function measured() {
+  const files = ["navigation", "resource"].flatMap((type) => performance.getEntriesByType(type));
+  return { bytes: files.reduce((sum, { encodedBodySize }) => sum + encodedBodySize, 0), shift: window.shift };
+}
+
+function observe() {
+  window.shift = 0;
+  new PerformanceObserver((list) => {
+    for (const { value, hadRecentInput } of list.getEntries()) if (!hadRecentInput) window.shift += value;
+  }).observe({ type: "layout-shift", buffered: true });
+}
+
+// Opens a page, which must be light and must not move while it arrives. On a busy machine a page is now and then painted
+// before all of it is there, so one visit of three must be steady.
 async function open(someone, path, name) {
-  const answer = await someone.page.goto(path);
-  assert.equal(answer.status(), 200, path);
+  const { page } = someone;
+  const shifts = [];
+  while (!shifts.some((shift) => shift < MAX_SHIFT)) {
+    assert.ok(shifts.length < 3, `${path} shifts by ${shifts.join(", ")}`);
+    const answer = await page.goto(path);
+    assert.equal(answer.status(), 200, path);
+    const { bytes, shift } = await page.evaluate(measured);
+    assert.ok(bytes > 0 && (bytes <= MAX_BYTES || path === HEAVY), `${path} takes ${bytes} bytes`);
+    shifts.push(shift);
+  }
   await look(someone, name);
 }
+
+// Presses a button, and waits for the page that it leads to.
+async function press({ page }, name) {
+  const button = page.getByRole("button", { name });
+  await Promise.all([page.waitForEvent("load"), button.first().click()]);
+}
+
+// The first id of a kind in a text.
+const id = (text, prefix) => text.match(new RegExp(`${prefix}_[0-9A-Za-z]+`))[0];
 
 // Starts Chromium, and ends it after the walk.
 async function walk(steps) {
@@ -67,4 +121,4 @@ async function walk(steps) {
   }
 }
 
-module.exports = { base, judge, look, open, person, seen, walk };
+module.exports = { base, id, judge, look, open, person, press, seen, walk };

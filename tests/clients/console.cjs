@@ -1,23 +1,18 @@
 // People in Chromium, by playwright-core: from the set-up link to an administrator; from sign-up to a copied key, the first
-// webhook with its deliveries, events as they happen, and live access; a forgotten password. Each page on the way, in light
-// and dark and at two widths, is given to axe-core, which must find nothing.
+// webhook with its deliveries, events as they happen, and live access; a forgotten password. Each page on the way must be light,
+// must not move while it arrives, and must fit phones, tablets and desktops in light and dark; axe-core must find nothing.
 const assert = require("node:assert/strict");
+const { readFileSync } = require("node:fs");
 const { createServer } = require("node:http");
-const { base, look, open, person, seen, walk } = require("./browser.cjs");
+const { base, id, look, open, person, press, seen, walk } = require("./browser.cjs");
 const { alerts } = require("./alerts.cjs");
 const { frame } = require("./frame.cjs");
+const { hazards } = require("./hazards.cjs");
 
 const [, setUp] = process.argv.slice(2);
+const EMAIL = "customer@people.example";
 const PASSWORD = "correct horse battery staple";
 const NEW_PASSWORD = "another horse, another battery";
-
-// Presses a button, and waits for the page that it leads to.
-async function press({ page }, name) {
-  const button = page.getByRole("button", { name });
-  await Promise.all([page.waitForEvent("load"), button.first().click()]);
-}
-
-const id = (text, prefix) => text.match(new RegExp(`${prefix}_[0-9A-Za-z]+`))[0];
 
 async function administrator(browser) {
   const someone = await person(browser);
@@ -47,11 +42,11 @@ async function customer(browser, root) {
   // A keyboard is enough: the first link leads past the navigation.
   await page.keyboard.press("Tab");
   assert.match(await page.evaluate("document.activeElement.textContent"), /skip/i);
-  await page.getByLabel("E-mail").fill("customer@people.example");
+  await page.getByLabel("E-mail").fill(EMAIL);
   await page.getByLabel("Organization name").fill("Acme");
   await page.getByLabel("Password").fill("short");
   await press(someone, "Sign up");
-  assert.equal(await page.getByLabel("E-mail").inputValue(), "customer@people.example");
+  assert.equal(await page.getByLabel("E-mail").inputValue(), EMAIL);
   assert.equal(await page.getByLabel("Password").inputValue(), "");
   await look(someone, "wrong sign-up");
   await page.getByLabel("Password").fill(PASSWORD);
@@ -88,6 +83,7 @@ async function customer(browser, root) {
   assert.equal(me.status, 200);
   await open(someone, project, "project with a key");
   await frame(someone, project);
+  await hazards(someone, EMAIL, PASSWORD);
   await webhooks(someone, project, key);
   await alerts(someone, project);
   await events(someone, project, key);
@@ -105,6 +101,8 @@ async function customer(browser, root) {
   await page.locator("#role").selectOption("viewer");
   await press(someone, /invite/i);
   await look(someone, "invited");
+  // When it ends is told in the visitor's zone, too.
+  assert.match(await page.locator("main time").first().getAttribute("title"), /UTC$/);
   const link = (await page.content()).match(/\/console\/links\/[\w.-]+/)[0];
   return { someone, organization, project, link };
 }
@@ -205,7 +203,7 @@ async function webhooks(someone, project, key) {
   });
   await look(someone, "requests");
   const count = await page.locator("#requests tbody tr").count();
-  await page.getByRole("button", { name: "Live", exact: true }).click();
+  await page.getByRole("button", { name: "Follow", exact: true }).click();
   await thesis(key, "One that the live view of requests shows.");
   await until("a new request is shown", async () => (await page.locator("#requests tbody tr").count()) > count);
   await page.locator("#requests tbody a").first().click();
@@ -219,8 +217,8 @@ const FOLLOWED = "events?types=thesis.created&token=%24WALK";
 
 // Opens the live view of a page of events.
 async function follow({ page }) {
-  await page.getByRole("button", { name: "Live", exact: true }).click();
-  await said(page, /^Live$/);
+  await page.getByRole("button", { name: "Follow", exact: true }).click();
+  await said(page, /^Following$/);
 }
 
 // Waits until the live view says so.
@@ -231,7 +229,7 @@ async function signedOut(browser, path) {
   const someone = await person(browser);
   const { context, page, faults } = someone;
   await page.goto("/console/sign-in");
-  await page.getByLabel("E-mail").fill("customer@people.example");
+  await page.getByLabel("E-mail").fill(EMAIL);
   await page.getByLabel("Password").fill(PASSWORD);
   await press(someone, "Sign in");
   await page.goto(path);
@@ -276,9 +274,15 @@ async function events(someone, project, key) {
   await thesis(key, texts[3]);
   await context.setOffline(false);
   await cell(texts[3]).waitFor();
-  await said(page, /^Live$/);
+  await said(page, /^Following$/);
   await page.getByRole("button", { name: "Stop" }).click();
   await said(page, "Stopped");
+  // The table, which the live view replaced, sorts and is saved like any other.
+  const saved = page.waitForEvent("download");
+  await page.locator("#history").getByRole("button", { name: "Save as CSV" }).click();
+  const file = readFileSync(await (await saved).path(), "utf8");
+  assert.ok(file.startsWith("Created,Type,Event,Source\r\n2"), file);
+  assert.equal(await page.locator("#events thead").getByRole("button").count(), 4);
   // Every event is there once, the newest first.
   const ids = await page.locator("#events tbody tr").evaluateAll((rows) => rows.map((row) => row.dataset.id));
   assert.ok(ids.every((event) => event?.startsWith("evt_")), ids.join());
@@ -291,11 +295,11 @@ async function events(someone, project, key) {
   const hourAgo = new Date(Date.now() - 3_600_000).toISOString().slice(0, 19);
   await from.fill(hourAgo);
   await to.fill(hourAgo);
-  await page.getByRole("button", { name: "Live", exact: true }).click();
+  await page.getByRole("button", { name: "Follow", exact: true }).click();
   await said(page, "The replay is complete");
   assert.equal(await page.locator("#events tbody tr").count(), 0);
   await to.fill("");
-  await page.getByRole("button", { name: "Live", exact: true }).click();
+  await page.getByRole("button", { name: "Follow", exact: true }).click();
   await cell(texts[3]).waitFor();
   await said(page, "Replaying");
   assert.deepEqual(await lines(), expected);
@@ -375,7 +379,7 @@ async function forgotten(browser, link) {
   await page.getByLabel(/password/i).first().fill(NEW_PASSWORD);
   await press(someone, /password/i);
   await page.goto("/console/sign-in");
-  await page.getByLabel("E-mail").fill("customer@people.example");
+  await page.getByLabel("E-mail").fill(EMAIL);
   await page.getByLabel("Password").fill(PASSWORD);
   await press(someone, "Sign in");
   assert.ok(page.url().includes("/console/sign-in"), "the old password");
@@ -426,7 +430,7 @@ async function all(browser) {
     assert.ok((await plain.page.getByRole("link", { name: /walk|127/i }).count()) > 0, path);
   }
   await plain.page.goto(`${project}/test/events`);
-  assert.equal(await plain.page.getByRole("button", { name: "Live" }).count(), 0, "live events need a script");
+  assert.equal(await plain.page.getByRole("button", { name: "Follow" }).count(), 0, "live events need a script");
   assert.ok(seen.length >= 50, seen.join());
 }
 

@@ -115,7 +115,7 @@
 
     const tell = () => {
       if (isPaused) return say(count > MOST ? `Paused. Only the newest ${MOST} are kept: the history has all` : "Paused");
-      if (isJoined && stream?.readyState === EventSource.OPEN) return say(replay ? "Replaying" : "Live");
+      if (isJoined && stream?.readyState === EventSource.OPEN) return say(replay ? "Replaying" : "Following");
       say((isJoined ? "Reconnecting" : "Connecting") + (reason && `: ${reason}`));
     };
 
@@ -216,7 +216,7 @@
       // What is held back is on no page, so the cursor is past it.
       if (!isJoined) forget();
       resume();
-      button.textContent = "Live";
+      button.textContent = "Follow";
       pause.hidden = true;
       say(text);
     };
@@ -240,7 +240,7 @@
       }
       if (tries >= PAUSES.length) {
         forget();
-        return end(`Ended: ${reason || "the stream cannot be opened"}; press Live to try again`);
+        return end(`Ended: ${reason || "the stream cannot be opened"}; press Follow to try again`);
       }
       tell();
       setTimeout(() => { if (own === run && due === mine) open(own); }, PAUSES[tries]);
@@ -324,7 +324,7 @@
     };
 
     button.addEventListener("click", () => {
-      if (button.textContent !== "Live") return end("Stopped");
+      if (button.textContent !== "Follow") return end("Stopped");
       run += 1;
       tries = 0;
       gap = "";
@@ -345,7 +345,6 @@
       tell();
     });
     setInterval(measure, 1000);
-    box.hidden = false;
   };
 
   const box = document.getElementById("live");

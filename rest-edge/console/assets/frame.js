@@ -39,7 +39,12 @@ for (const field of document.querySelectorAll("input[type=datetime-local][name]"
 // --- tables: sorting by each column, the first rows of long ones, and CSV ---
 {
   const SHOWN = 50;
-  const words = (cell) => cell.querySelector("time")?.dateTime ?? cell.textContent.trim().replace(/\s+/g, " ");
+  // What a cell says; that of a form is its value.
+  const words = (cell) => {
+    const field = cell.querySelector("select, input:not([type=hidden])");
+    const said = field && (field.selectedOptions?.[0]?.textContent ?? field.value);
+    return cell.querySelector("time")?.dateTime ?? (said ?? cell.textContent).trim().replace(/\s+/g, " ");
+  };
   const number = (text) => Number(text.replaceAll(",", "").replace(/ %$/, ""));
   const compare = (one, other) => {
     const [a, b] = [number(one), number(other)];
@@ -58,12 +63,12 @@ for (const field of document.querySelectorAll("input[type=datetime-local][name]"
     return made;
   };
 
-  for (const box of document.querySelectorAll("[data-table]")) {
+  const equip = (box) => {
     const table = box.querySelector("table");
     const body = table.tBodies[0];
     const heads = [...table.tHead.rows[0].cells];
     // Buttons and drawings of rows are no data.
-    const isPlain = (head) => "plain" in head.dataset || /^(action|remove|withdraw)$/i.test(head.textContent.trim());
+    const isPlain = (head) => "plain" in head.dataset || /^(|actions?|remove|withdraw)$/i.test(head.textContent.trim());
     const isData = heads.map((head) => !isPlain(head));
     const rows = () => [...body.rows];
     if (rows().length > 1) {
@@ -106,7 +111,13 @@ for (const field of document.querySelectorAll("input[type=datetime-local][name]"
     after.append(more, save);
     box.after(after);
     hide();
-  }
+  };
+  const equipAll = (root) => root.querySelectorAll("[data-table]").forEach(equip);
+  equipAll(document);
+  // A page that follows events replaces its table.
+  new MutationObserver((changes) => {
+    for (const { addedNodes } of changes) for (const node of addedNodes) if (node.querySelectorAll) equipAll(node);
+  }).observe(document.getElementById("main"), { childList: true, subtree: true });
 }
 
 // --- notices: in the page, so they hide nothing; a reload does not bring them back ---

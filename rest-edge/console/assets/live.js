@@ -78,7 +78,7 @@
     const end = (text) => {
       run += 1;
       resume();
-      button.textContent = "Live";
+      button.textContent = "Follow";
       pause.hidden = true;
       rate.textContent = "";
       say(text);
@@ -89,12 +89,12 @@
       if (own !== run) return;
       if (found?.ended) return end(found.ended);
       if (found) take(found.page, Date.now());
-      if (!document.hidden) say(found ? (isPaused ? "Paused" : "Live") : "Reconnecting");
+      if (!document.hidden) say(found ? (isPaused ? "Paused" : "Following") : "Reconnecting");
       setTimeout(() => { if (own === run) loop(own); }, PERIOD);
     };
 
     button.addEventListener("click", () => {
-      if (button.textContent !== "Live") return end("Stopped");
+      if (button.textContent !== "Follow") return end("Stopped");
       run += 1;
       counts = [];
       button.textContent = "Stop";
@@ -109,9 +109,8 @@
         isPaused = true;
         pause.textContent = "Resume";
       }
-      say(isPaused ? "Paused" : "Live");
+      say(isPaused ? "Paused" : "Following");
     });
-    box.hidden = false;
   };
 
   // Sections that change by themselves, as long as they say so. A section in which somebody types stays.

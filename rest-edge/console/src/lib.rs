@@ -101,9 +101,24 @@ const SECURE_ONLY: HeaderValue = HeaderValue::from_static("max-age=31536000");
 
 pub(crate) type Page = Result<Answered, Failed>;
 
+/// An operation of the REST API, which is a method of the SDKs.
+pub struct Operation {
+    /// The HTTP method.
+    pub method: Method,
+    /// The path with the names of its parameters, as the request log has it.
+    pub path: &'static str,
+    /// The name of the operation, such as `listTheses`.
+    pub id: &'static str,
+    /// The names of the parameters of its query.
+    pub query: Vec<&'static str>,
+    /// True if a request has a body.
+    pub has_body: bool,
+}
+
 /// The state that all pages share. Every visit has it.
 pub(crate) struct Console {
     pub(crate) core: Services,
+    pub(crate) operations: Vec<Operation>,
     /// The public URL without a trailing slash.
     pub(crate) public_url: String,
     pub(crate) clock: SharedClock,
@@ -168,11 +183,18 @@ pub struct Site {
 }
 
 impl Site {
-    /// A console that reads and changes data through `core`.
-    pub fn new(core: Services, public_url: &str, clock: SharedClock, ids: SharedIdSource) -> Self {
+    /// A console that reads and changes data through `core`. It shows calls of `operations` as code.
+    pub fn new(
+        core: &Services,
+        operations: Vec<Operation>,
+        public_url: &str,
+        clock: &SharedClock,
+        ids: &SharedIdSource,
+    ) -> Self {
         let (is_secure, is_secure_only) = (public_url.starts_with("https://"), is_usual_https(public_url));
         let public_url = public_url.to_owned();
-        let console = Arc::new(Console { core, public_url, clock, is_secure, is_secure_only, ids });
+        let (core, clock, ids) = (core.clone(), clock.clone(), ids.clone());
+        let console = Arc::new(Console { core, operations, public_url, clock, is_secure, is_secure_only, ids });
         Self { console, router: router() }
     }
 

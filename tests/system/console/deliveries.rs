@@ -262,7 +262,7 @@ fn link(page: &Page, text: &str) -> Option<String> {
 async fn the_log_is_filtered_and_paged(service: &Service) {
     let hook = Hook::new(service).await;
     let browser = service.browser_of(&hook.customer.owner);
-    browser.open(&hook.path()).await.is(200).says("There are no deliveries yet.");
+    browser.open(&hook.path()).await.is(200).says("There are no deliveries yet. Send a test event");
     hook.receiver.answer(500);
     let failing = hook.path_of(&hook.send("the first", "retrying").await);
     for number in 0..26 {
@@ -277,8 +277,8 @@ async fn the_log_is_filtered_and_paged(service: &Service) {
     let page = browser.open(&hook.path()).await.is(200);
     assert_eq!((logged(&page), link(&page, "First page")), (25, None), "{page}");
     assert!(leads_to(&page, &format!("{}/matches", hook.path())), "{page}");
-    let older = browser.open(&link(&page, "Next").unwrap()).await.is(200);
-    assert_eq!((logged(&older), link(&older, "Next")), (2, None), "{older}");
+    let older = browser.open(&link(&page, "Older").unwrap()).await.is(200);
+    assert_eq!((logged(&older), link(&older, "Older")), (2, None), "{older}");
     assert_eq!(link(&older, "First page"), Some(hook.path()));
 
     let has = |form: &Form, name: &str| form.fields.iter().any(|field| field.name == name);
@@ -292,7 +292,7 @@ async fn the_log_is_filtered_and_paged(service: &Service) {
     }
     // A filter stays on the next page.
     let found = browser.submit(&form.fill("status", "delivered")).await.is(200);
-    let older = browser.open(&link(&found, "Next").unwrap()).await.is(200);
+    let older = browser.open(&link(&found, "Older").unwrap()).await.is(200);
     assert!(logged(&older) == 1 && !leads_to(&older, &failing), "{older}");
 }
 

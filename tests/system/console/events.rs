@@ -87,7 +87,7 @@ async fn its_pages_lead_on(service: &Service) {
     let form = filters(&browser.open(&path(&customer)).await.is(200)).tick("types", &["thesis.created"]);
     let first = browser.submit(&form).await.is(200);
     assert_eq!((listed(&first).len(), link(&first, "First page")), (25, None), "{first}");
-    let second = browser.open(&link(&first, "Next").unwrap()).await.is(200);
+    let second = browser.open(&link(&first, "Older").unwrap()).await.is(200);
     let (one, other) = (listed(&first), listed(&second));
     assert!(!other.is_empty() && other.iter().all(|id| !one.contains(id)), "{second}");
     assert!(!second.html.contains("data-stream"), "{second}");

@@ -191,6 +191,9 @@ async fn lists_go_on_by_pages(service: &Service) {
     let last = explorer.browser.get(&links(&page, "Next")[0]).await.is(200);
     assert_eq!((listed(&last), links(&last, "Next").len()), (oldest[25..].to_vec(), 0));
     assert_eq!(question(&last, &explorer.path("/theses")).field("token").value, "HIVE");
+    // The link is named for the order.
+    let newest = explorer.browser.answer(&asked.fill("sort", "Newest first")).await.is(200);
+    assert_eq!((links(&newest, "Older").len(), links(&newest, "Next").len()), (1, 0));
     let again = explorer.browser.get(&links(&last, "First page")[0]).await.is(200);
     assert_eq!(listed(&again), oldest[..25]);
     let none = explorer.open("/theses?token=HIVE&profile=nobody").await.is(200).says("There are none.");

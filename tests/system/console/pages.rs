@@ -11,7 +11,7 @@ use crate::harness::{
 /// Most bytes of a page with what it loads. Fonts count more here than on the wire: they are read as text.
 const MAX_LOADED_BYTES: usize = 150 * 1_024;
 
-on_both_stores![every_page_is_whole, the_front_door, what_is_no_page];
+on_both_stores![every_page_is_whole, all_plans_are_offered, the_front_door, what_is_no_page];
 
 /// Opens a page; checks what it loads.
 async fn check(browser: &Browser, path: &str) -> String {
@@ -58,6 +58,16 @@ async fn every_page_is_whole(service: &Service) {
     assert_eq!(different.len(), titles.len(), "two pages have one title: {titles:?}");
     // An administrator without an organization begins with what waits for them.
     assert_eq!(administrator.open("/console").await.path, "/console/administration");
+}
+
+/// A plan is offered although no organization has it.
+async fn all_plans_are_offered(service: &Service) {
+    let administrator = service.browser_of(&service.administrator().await);
+    let page = administrator.open("/console/administration/organizations").await.is(200);
+    let plans: Vec<_> = page.all("option").filter_map(|option| option.get("value")).collect();
+    for plan in ["free", "pro", "business", "huge"] {
+        assert!(plans.contains(&plan), "{plan}: {page}");
+    }
 }
 
 async fn the_front_door(service: &Service) {

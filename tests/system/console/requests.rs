@@ -92,9 +92,15 @@ async fn a_request_is_shown_as_code(service: &Service) {
     let page = browser.open(&first(&has(&browser, &list, 1).await)).await.is(200);
     let page = page.says("400").says("INVALID_CURSOR").says("GET /v1/theses").says(SCRIPT).says("laptop");
     assert!(!page.html.contains(SCRIPT), "{page}");
-    for code in
-        ["curl --fail-with-body", "import httpx", "await fetch(", "http.NewRequest(", &*format!("/v1/theses?{query}")]
-    {
+    for code in [
+        "curl --fail-with-body",
+        "import httpx",
+        "await fetch(",
+        "http.NewRequest(",
+        &*format!("/v1/theses?{query}"),
+        "client.list_theses(cursor=\"<script>alert(1)</script>\")",
+        "client.listTheses({ cursor: \"<script>alert(1)</script>\" })",
+    ] {
         assert!(page.text().contains(code), "{code} is not in {page}");
     }
     // Requests that do not exist, or not at that time.

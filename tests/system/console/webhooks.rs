@@ -23,6 +23,7 @@ on_both_stores![
     a_new_secret_signs_beside_the_old_one,
     filters_that_no_form_can_hold_stay,
     buttons_do_what_they_say,
+    a_live_webhook_is_deleted_by_its_name,
     what_people_type_is_text,
 ];
 
@@ -297,6 +298,25 @@ async fn buttons_do_what_they_say(service: &Service) {
     browser.open(&path).await.is(404);
     browser.submit(&form).await.is(404);
     browser.submit(&page.form(&path)).await.is(404);
+}
+
+async fn a_live_webhook_is_deleted_by_its_name(service: &Service) {
+    let customer = Customer::new(service).await;
+    let id = customer.project.clone();
+    service.admin().approve_project(v1::ApproveProjectRequest { id }).await.unwrap();
+    service.settle().await;
+    let (browser, list) = (service.browser_of(&customer.owner), list_of(&customer).replace("/test/", "/live/"));
+    let url = "https://1.1.1.1/hook";
+    let (_, path) = create(&browser, &list, url).await;
+    let delete = format!("{path}/delete");
+    let form = browser.open(&path).await.is(200).form(&delete);
+    for wrong in ["", "https://1.1.1.1/"] {
+        let refused = browser.submit(&form.fill("confirm", wrong)).await.is(422);
+        assert!(refused.form(&delete).field("confirm").is_wrong, "{refused}");
+    }
+    browser.open(&path).await.is(200);
+    browser.submit(&form.fill("confirm", url)).await.is(200).says("The webhook is deleted.");
+    browser.open(&path).await.is(404);
 }
 
 async fn what_people_type_is_text(service: &Service) {

@@ -12,5 +12,6 @@ pub async fn list_organizations(
     core.shared.control.refresh().await?;
     let state = core.shared.control.state();
     let data = state.organizations().map(|row| convert::control::organization(row)).collect();
-    Ok(v1::ListOrganizationsResponse { data })
+    let plans = core.gate.plans().keys().cloned().collect();
+    Ok(v1::ListOrganizationsResponse { data, plans })
 }

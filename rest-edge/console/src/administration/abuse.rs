@@ -4,7 +4,7 @@ use askama::Template;
 use http::StatusCode;
 use thesis_proto::v1;
 
-use super::{ABUSE, ACTIVE, listing::PageTurns};
+use super::{ABUSE, ACTIVE};
 use crate::{
     Page,
     page_query::{PageQuery, link},
@@ -20,7 +20,9 @@ struct AbusePage {
     layout: Layout,
     tab: &'static str,
     addresses: Vec<v1::AbusiveAddress>,
-    turns: PageTurns,
+    /// The path of the first page; none on that page.
+    first: Option<String>,
+    next: Option<String>,
 }
 
 pub(super) async fn show(Administrator(signed_in): Administrator, query: PageQuery) -> Page {
@@ -31,10 +33,8 @@ pub(super) async fn show(Administrator(signed_in): Administrator, query: PageQue
         layout: Layout::of(&signed_in, "Abuse", ACTIVE),
         tab: ABUSE,
         addresses: listed.data,
-        turns: PageTurns {
-            previous: cursor.map(|_| ABUSE.to_owned()),
-            next: listed.next_cursor.map(|cursor| link(ABUSE, &[("cursor", &cursor)])),
-        },
+        first: cursor.map(|_| ABUSE.to_owned()),
+        next: listed.next_cursor.map(|cursor| link(ABUSE, &[("cursor", &cursor)])),
     };
     render(StatusCode::OK, &page)
 }

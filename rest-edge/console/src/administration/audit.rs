@@ -7,7 +7,7 @@ use thesis_proto::{
     v1,
 };
 
-use super::{ACTIVE, AUDIT, listing::PageTurns};
+use super::{ACTIVE, AUDIT};
 use crate::{
     Page,
     organizations::audit::EntryRow,
@@ -33,7 +33,9 @@ struct AuditPage {
     organization: String,
     fault: Option<String>,
     entries: Vec<EntryRow>,
-    turns: PageTurns,
+    /// The path of the first page; none on that page.
+    first: Option<String>,
+    next: Option<String>,
 }
 
 pub(super) async fn show(Administrator(signed_in): Administrator, query: PageQuery) -> Page {
@@ -59,7 +61,8 @@ pub(super) async fn show(Administrator(signed_in): Administrator, query: PageQue
         organization,
         fault,
         entries: listed.data.into_iter().map(row).collect(),
-        turns: PageTurns { previous: first, next },
+        first,
+        next,
     };
     render(status, &page)
 }

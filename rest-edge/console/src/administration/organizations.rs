@@ -26,7 +26,7 @@ struct OrganizationsPage {
     tab: &'static str,
     find: String,
     organizations: Listing<v1::Organization>,
-    /// The form suggests the plans that organizations already have.
+    /// The form suggests the plans of the installation, and those that organizations have.
     plans: BTreeSet<String>,
     refused: RefusedForm,
 }
@@ -42,9 +42,10 @@ pub(super) struct PlanForm {
 
 async fn page(signed_in: &SignedIn, query: &PageQuery, refused: RefusedForm) -> Page {
     let request = signed_in.request(v1::ListOrganizationsRequest {});
-    let mut all = signed_in.core().admin.list_organizations(request).await?.into_inner().data;
+    let answer = signed_in.core().admin.list_organizations(request).await?.into_inner();
+    let v1::ListOrganizationsResponse { data: mut all, plans } = answer;
     all.sort_by_cached_key(|row| (row.name.to_lowercase(), row.id.clone()));
-    let plans = all.iter().map(|row| row.plan.clone()).collect();
+    let plans = plans.into_iter().chain(all.iter().map(|row| row.plan.clone())).collect();
     all.retain(|row| query.wants(&[&row.id, &row.name, &row.plan]));
     let page = OrganizationsPage {
         layout: Layout::of(signed_in, "Organizations", ACTIVE).with_notice(query.text("done"), NOTICES),

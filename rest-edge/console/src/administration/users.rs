@@ -4,7 +4,10 @@ use askama::Template;
 use http::StatusCode;
 use prost_types::Timestamp;
 use serde::{Deserialize, Serialize};
-use thesis_proto::v1;
+use thesis_proto::{
+    time::{from_millis, to_millis},
+    v1,
+};
 
 use super::{ACTIVE, USERS, listing::Listing};
 use crate::{
@@ -13,7 +16,7 @@ use crate::{
     form::{Faults, Posted},
     page_query::PageQuery,
     shown,
-    view::{Layout, render, time},
+    view::{Layout, Moment, moment, render},
     visit::{Administrator, SignedIn},
 };
 
@@ -46,6 +49,7 @@ struct LinkPage {
     layout: Layout,
     tab: &'static str,
     created: CreatedLink,
+    expires_at: Moment,
 }
 
 /// A new link, which the form passes to the page that shows it.
@@ -55,7 +59,8 @@ struct CreatedLink {
     /// Explains the link's purpose and how to use it.
     text: String,
     link: String,
-    expires_at: String,
+    /// Unix milliseconds.
+    expires_at: Option<i64>,
 }
 
 #[derive(Default, Deserialize)]
@@ -98,7 +103,7 @@ async fn show_faults(signed_in: &SignedIn, status: &tonic::Status, typed: Invita
 
 /// Redirects to the page with a link. No address has the link, because the browser's history would keep it.
 fn link_page(signed_in: &SignedIn, title: &str, text: String, link: String, expires_at: Option<&Timestamp>) -> Page {
-    let created = CreatedLink { title: title.to_owned(), text, link, expires_at: time(expires_at) };
+    let created = CreatedLink { title: title.to_owned(), text, link, expires_at: expires_at.map(to_millis) };
     shown::show(&signed_in.visit, LINK, &created)
 }
 
@@ -106,7 +111,8 @@ fn link_page(signed_in: &SignedIn, title: &str, text: String, link: String, expi
 pub(super) async fn show_link(Administrator(signed_in): Administrator) -> Page {
     let Some(created) = shown::read::<CreatedLink>(&signed_in.visit) else { return Ok(see_other(USERS)) };
     let layout = Layout::of(&signed_in, &created.title, ACTIVE);
-    render(StatusCode::OK, &LinkPage { layout, tab: USERS, created })
+    let expires_at = moment(created.expires_at.map(from_millis).as_ref());
+    render(StatusCode::OK, &LinkPage { layout, tab: USERS, created, expires_at })
 }
 
 pub(super) async fn remove_factors(

@@ -4,7 +4,10 @@ use askama::Template;
 use axum::extract::Path;
 use http::StatusCode;
 use serde::{Deserialize, Serialize};
-use thesis_proto::v1;
+use thesis_proto::{
+    time::{from_millis, to_millis},
+    v1,
+};
 
 use super::{
     access::{OrganizationAccess, role_name, role_number},
@@ -17,7 +20,7 @@ use crate::{
     failure::see_other,
     form::{Faults, Posted},
     shown,
-    view::{Layout, render, time},
+    view::{Layout, Moment, moment, render},
     visit::SignedIn,
 };
 
@@ -35,7 +38,7 @@ struct InvitedPage {
     access: OrganizationAccess,
     email: String,
     role: String,
-    expires_at: String,
+    expires_at: Moment,
     link: String,
 }
 
@@ -44,13 +47,14 @@ struct InvitedPage {
 struct CreatedInvitation {
     email: String,
     role: String,
-    expires_at: String,
+    /// Unix milliseconds.
+    expires_at: Option<i64>,
     link: String,
 }
 
 /// Redirects to the page with the link of an invitation, when the service sends no mail.
 fn invited(signed_in: &SignedIn, id: &str, invitation: v1::Invitation, link: String) -> Page {
-    let (role, expires_at) = (role_name(invitation.role()).to_owned(), time(invitation.expires_at.as_ref()));
+    let (role, expires_at) = (role_name(invitation.role()).to_owned(), invitation.expires_at.as_ref().map(to_millis));
     let created = CreatedInvitation { email: invitation.email, role, expires_at, link };
     shown::show(&signed_in.visit, &format!("{}/created", invitations_path(id)), &created)
 }
@@ -63,6 +67,7 @@ pub(super) async fn created(signed_in: SignedIn, Path(id): Path<String>) -> Page
     };
     let CreatedInvitation { email, role, expires_at, link } = created;
     let layout = Layout::of(&signed_in, "Hand over the invitation", "organizations");
+    let expires_at = moment(expires_at.map(from_millis).as_ref());
     render(StatusCode::OK, &InvitedPage { layout, access, email, role, expires_at, link })
 }
 

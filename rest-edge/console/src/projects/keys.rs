@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use thesis_proto::{
     error::{ApiError, FieldError},
     names::{SCOPES, environment_name, parse_environment},
-    time::from_millis,
+    time::{from_millis, to_millis},
     v1,
 };
 
@@ -19,7 +19,7 @@ use crate::{
     page_query::typed_time,
     question::{Question, TypedName},
     shown,
-    view::{Choice, Layout, choices, render, time},
+    view::{Choice, Layout, Moment, choices, moment, render},
     visit::SignedIn,
 };
 
@@ -166,7 +166,7 @@ struct CreatedKeyPage {
     key: String,
     public_url: String,
     /// The time at which the replaced key ends.
-    replaced_until: Option<String>,
+    replaced_until: Option<Moment>,
 }
 
 /// A new key, which the form passes to the page that shows it.
@@ -175,7 +175,8 @@ struct CreatedKey {
     name: String,
     environment: String,
     key: String,
-    replaced_until: Option<String>,
+    /// Unix milliseconds.
+    replaced_until: Option<i64>,
 }
 
 fn created_path(project_id: &str) -> String {
@@ -183,7 +184,7 @@ fn created_path(project_id: &str) -> String {
 }
 
 /// Redirects to the page that shows a new key.
-fn show_created(signed_in: &SignedIn, row: v1::ApiKey, key: String, replaced_until: Option<String>) -> Page {
+fn show_created(signed_in: &SignedIn, row: v1::ApiKey, key: String, replaced_until: Option<i64>) -> Page {
     let environment = environment_name(row.environment()).to_owned();
     let created = CreatedKey { name: row.name, environment, key, replaced_until };
     shown::show(&signed_in.visit, &created_path(&row.project_id), &created)
@@ -202,7 +203,7 @@ pub(super) async fn created(signed_in: SignedIn, Path(id): Path<String>) -> Page
         name: created.name,
         key: created.key,
         public_url: signed_in.visit.console.public_url.clone(),
-        replaced_until: created.replaced_until,
+        replaced_until: created.replaced_until.map(|at| moment(Some(&from_millis(at)))),
     };
     render(StatusCode::OK, &page)
 }
@@ -294,7 +295,7 @@ pub(super) async fn roll(
     match signed_in.core().accounts.roll_key(signed_in.request(message)).await {
         Ok(answer) => {
             let v1::RollKeyResponse { api_key, key, replaced } = answer.into_inner();
-            let until = replaced.and_then(|old| old.expires_at).map(|at| time(Some(&at)));
+            let until = replaced.and_then(|old| old.expires_at).as_ref().map(to_millis);
             show_created(&signed_in, api_key.unwrap_or_default(), key, until)
         }
         Err(status) => roll_page(&signed_in, (&id, &key), Some(typed), Faults::of(&status)?).await,

@@ -2,6 +2,7 @@
 
 mod code;
 mod query;
+mod sdk;
 mod show;
 
 use std::collections::HashMap;

@@ -19,6 +19,8 @@ const HEIGHT: f64 = 200.0;
 #[derive(Debug, PartialEq)]
 pub(super) struct ChartBar {
     /// The time.
+    pub(super) since: Option<Timestamp>,
+    /// The same as a text.
     pub(super) at: String,
     /// The value; "no data" if the metric has none.
     pub(super) value: String,
@@ -110,6 +112,7 @@ fn draw(points: &[(Timestamp, Option<f64>)], alert: &v1::Alert) -> Chart {
     let bar = |(index, (at, value)): (usize, &(Timestamp, Option<f64>))| {
         let (from, to) = (y(0.0), y(value.unwrap_or_default()));
         ChartBar {
+            since: Some(*at),
             at: time(Some(at)),
             value: value.map_or_else(|| "no data".to_owned(), |value| format!("{}", (value * 10.0).round() / 10.0)),
             x: index * 10,

@@ -33,6 +33,8 @@ struct ListPage {
     first: Option<String>,
     /// The path of the next page.
     next: Option<String>,
+    /// The text of the link to it.
+    next_name: &'static str,
     faults: Faults,
 }
 
@@ -62,6 +64,7 @@ async fn find(workspace: &Workspace, query: &PageQuery) -> Result<v1::ListTheses
 pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
     let (listed, faults) = Faults::of_query(find(&workspace, &query).await)?;
     let path = workspace.path(THESES);
+    let is_newest_first = ["", SORTS[0].0].contains(&query.text("sort"));
     let page = ListPage {
         layout: workspace.layout("Theses"),
         part: THESES,
@@ -69,6 +72,7 @@ pub(super) async fn show(workspace: Workspace, query: PageQuery) -> Page {
         theses: listed.data,
         first: query.given("cursor").map(|_| query.link(&path, KEPT, None)),
         next: listed.next_cursor.map(|cursor| query.link(&path, KEPT, Some(&cursor))),
+        next_name: if is_newest_first { "Older" } else { "Next" },
         query,
         workspace,
         faults,

@@ -2,6 +2,9 @@
 
 use thesis_proto::v1;
 
+use super::sdk::SdkCall;
+use crate::Operation;
+
 /// The call in one language.
 pub(super) struct CodeSample {
     /// The name of the language on its tab.
@@ -17,23 +20,34 @@ fn shell(text: &str) -> String {
 }
 
 /// A text as a string literal, which is the same in Python, JavaScript and Go because addresses are ASCII.
-fn literal(text: &str) -> String {
+pub(super) fn literal(text: &str) -> String {
     serde_json::Value::from(text).to_string()
 }
 
-/// The calls in each language. `has_body` is true if the call sends JSON.
-pub(super) fn samples(request: &v1::LoggedRequest, public_url: &str, has_body: bool) -> Vec<CodeSample> {
+/// The calls in each language, and by the SDKs where one of `operations` is the call. `has_body` is true if the call sends
+/// JSON.
+pub(super) fn samples(
+    request: &v1::LoggedRequest,
+    operations: &[Operation],
+    public_url: &str,
+    has_body: bool,
+) -> Vec<CodeSample> {
     if request.method == "gRPC" {
         return vec![grpc(request, public_url)];
     }
     let query = if request.query.is_empty() { String::new() } else { format!("?{}", request.query) };
     let (url, method) = (format!("{public_url}{}{query}", request.path), request.method.as_str());
-    vec![
-        CodeSample { name: "curl", id: "curl", text: curl(&url, method, has_body) },
+    let mut samples = vec![CodeSample { name: "curl", id: "curl", text: curl(&url, method, has_body) }];
+    if let Some(call) = SdkCall::of(request, operations) {
+        samples.push(CodeSample { name: "Python SDK", id: "python-sdk", text: call.python(public_url) });
+        samples.push(CodeSample { name: "TypeScript SDK", id: "ts-sdk", text: call.typescript(public_url) });
+    }
+    samples.extend([
         CodeSample { name: "Python", id: "python", text: python(&url, method, has_body) },
         CodeSample { name: "JavaScript", id: "js", text: javascript(&url, method, has_body) },
         CodeSample { name: "Go", id: "go", text: go(&url, method, has_body) },
-    ]
+    ]);
+    samples
 }
 
 fn curl(url: &str, method: &str, has_body: bool) -> String {
@@ -111,7 +125,7 @@ mod tests {
 
     #[test]
     fn a_read_is_the_same_call_in_each_language() {
-        let shown = samples(&request("GET", "/v1/theses", "token=%24RUN"), "https://api.example.com", false);
+        let shown = samples(&request("GET", "/v1/theses", "token=%24RUN"), &[], "https://api.example.com", false);
         let url = "https://api.example.com/v1/theses?token=%24RUN";
         assert_eq!(shown.len(), 4);
         assert!(shown.iter().all(|sample| sample.text.contains(url) && sample.text.contains("API_KEY")));
@@ -124,7 +138,7 @@ mod tests {
 
     #[test]
     fn a_change_has_a_body_and_its_method() {
-        for sample in samples(&request("PATCH", "/v1/webhooks/wh_1", ""), "https://api.example.com", true) {
+        for sample in samples(&request("PATCH", "/v1/webhooks/wh_1", ""), &[], "https://api.example.com", true) {
             assert!(sample.text.contains("PATCH") && sample.text.contains("{}"), "{}", sample.text);
         }
     }
@@ -132,7 +146,7 @@ mod tests {
     #[test]
     fn an_address_cannot_leave_its_quotes() {
         let hostile = request("GET", "/v1/x'; rm -rf ~; '", "a=\"b\\");
-        let shown = samples(&hostile, "https://api.example.com", false);
+        let shown = samples(&hostile, &[], "https://api.example.com", false);
         assert!(
             shown[0].text.ends_with("'https://api.example.com/v1/x'\\''; rm -rf ~; '\\''?a=\"b\\'"),
             "{}",
@@ -144,7 +158,7 @@ mod tests {
     #[test]
     fn a_call_over_grpc_names_host_and_method() {
         let call = request("gRPC", "/thesis.v1.MetaService/GetMe", "");
-        let shown = samples(&call, "http://127.0.0.1:8080", false);
+        let shown = samples(&call, &[], "http://127.0.0.1:8080", false);
         assert_eq!(shown.len(), 1);
         assert!(
             shown[0].text.contains("-plaintext")

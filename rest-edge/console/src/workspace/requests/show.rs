@@ -1,5 +1,7 @@
 //! The page of one request, with the same call as code.
 
+use std::sync::Arc;
+
 use askama::Template;
 use axum::extract::Path;
 use http::StatusCode;
@@ -34,7 +36,7 @@ struct RequestPage {
 }
 
 /// The names and values of a query.
-fn parameters(query: &str) -> Vec<(String, String)> {
+pub(super) fn parameters(query: &str) -> Vec<(String, String)> {
     let decoded = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
     let pairs = query.split('&').filter(|pair| !pair.is_empty());
     pairs
@@ -56,12 +58,13 @@ pub(super) async fn show(workspace: Workspace, Path((_, _, at, id)): Path<(Strin
     };
     let (request, keys) = tokio::try_join!(getting, KeyNames::read(&workspace))?;
     let had_body = ["POST", "PATCH"].contains(&&*request.method);
+    let console = Arc::clone(&workspace.signed_in.visit.console);
     let page = RequestPage {
         layout: workspace.layout(&format!("{} {}", request.method, request.route)),
         badge: badge(&request.status),
         key: keys.name(&request.key_id).to_owned(),
         parameters: parameters(&request.query),
-        samples: code::samples(&request, &workspace.signed_in.visit.console.public_url, had_body),
+        samples: code::samples(&request, &console.operations, &console.public_url, had_body),
         had_body,
         of_key: crate::page_query::link(&workspace.path(TAB), &[("key", &request.key_id)]),
         request,

@@ -14,13 +14,14 @@ use super::{
     TAB, WebhookPath,
     form::{TypedWebhook, faults_of},
     secret,
-    show::{FormState, show_webhook},
+    show::{FormState, show_webhook, title},
 };
 use crate::{
     Page,
     failure::see_other,
-    form::{Faults, NoFields, Once, Posted},
+    form::{Faults, Once, Posted},
     page_query::{PageQuery, typed_time},
+    question::TypedName,
     workspace::Workspace,
 };
 
@@ -128,7 +129,19 @@ pub(super) async fn replay(
     }
 }
 
-pub(super) async fn delete(workspace: Workspace, Path((_, _, id)): WebhookPath, _: Posted<NoFields>) -> Page {
+pub(super) async fn delete(
+    workspace: Workspace,
+    Path((_, _, id)): WebhookPath,
+    Posted(typed): Posted<TypedName>,
+) -> Page {
+    // Core refuses those who may not change it.
+    if workspace.live && workspace.access.may_change() {
+        let request = workspace.request(v1::GetWebhookRequest { id: id.clone() });
+        let webhook = workspace.core().webhooks.get_webhook(request).await?.into_inner().webhook.unwrap_or_default();
+        if let Some(faults) = typed.faults(Some(&title(&webhook))) {
+            return show_webhook(workspace, &id, &PageQuery::default(), FormState { typed: None, faults }).await;
+        }
+    }
     let request = workspace.request(v1::DeleteWebhookRequest { id: id.clone() });
     match workspace.core().webhooks.delete_webhook(request).await {
         Ok(_) => Ok(see_other(&format!("{}?done=deleted", workspace.path(TAB)))),

@@ -1,5 +1,6 @@
 //! The charts of a webhook's page: the attempts of each hour of the last day, and the time to a response.
 
+use prost_types::Timestamp;
 use thesis_proto::v1;
 
 use crate::view::{MAX_BAR, bar_length, group_digits, time};
@@ -11,6 +12,8 @@ const WIDTH: usize = 10;
 #[derive(Debug, PartialEq)]
 pub(super) struct HourBar {
     /// The start of the hour.
+    pub(super) since: Option<Timestamp>,
+    /// The same as a text.
     pub(super) label: String,
     pub(super) attempts: String,
     pub(super) failures: String,
@@ -51,6 +54,7 @@ pub(super) fn draw(hours: &[v1::WebhookAttempts]) -> Charts {
             _ => "no response".to_owned(),
         };
         HourBar {
+            since: hour.since,
             label: time(hour.since.as_ref()),
             attempts: group_digits(attempts),
             failures: group_digits(failures),

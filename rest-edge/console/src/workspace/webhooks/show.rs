@@ -50,8 +50,8 @@ struct WebhookPage {
     log: DeliveryLog,
 }
 
-/// The description, or the URL.
-fn title(webhook: &v1::Webhook) -> String {
+/// The description, or the URL. It is the name that the user must type to delete the webhook of live data.
+pub(super) fn title(webhook: &v1::Webhook) -> String {
     let description = webhook.description.as_deref().filter(|text| !text.is_empty());
     cut(description.unwrap_or(&webhook.url), MAX_TITLE)
 }
