@@ -55,7 +55,7 @@ enum Subject {
     Webhooks(webhooks::Command),
     /// Show the usage of the plan's limits
     Usage,
-    /// Read a key from stdin and store it in a profile
+    /// Store a key in a profile: that of --key or SVC_KEY, else the first line of stdin
     Login,
 }
 

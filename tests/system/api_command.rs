@@ -203,6 +203,15 @@ async fn a_profile_is_kept_and_used(service: &Service) {
     let file = shell.dir.path().join("trade-thesis/profiles.toml");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(shell.json(&["usage", "--profile", "mine"]).await[0]["object"], "usage");
+    // A given key replaces that of the profile, which keeps its address.
+    let other = self::key(service).await;
+    let setup = Setup::new(shell.dir.path()).set("XDG_CONFIG_HOME", shell.dir.path().to_str().unwrap());
+    let setup = setup.arguments(&["api", "login", "--profile", "mine", "--key", &other.raw]);
+    let (code, stdout, stderr) = spawn_blocking(move || setup.run()).await.unwrap();
+    assert!(code == Some(0) && stdout.starts_with("profile mine: the test key"), "{stderr}");
+    let profiles = fs::read_to_string(&file).unwrap();
+    assert!(profiles.contains(&other.raw) && profiles.contains(&service.http), "another key or address is stored");
+    assert!(!profiles.contains(&key.raw), "the old key is stored");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     let (code, _, stderr) = shell.run(&["usage", "--profile", "mine"]).await;
     assert!(code == Some(1) && stderr.contains("chmod 600") && !stderr.contains(&key.raw), "{stderr}");
