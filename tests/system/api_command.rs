@@ -109,13 +109,20 @@ fn rows_of<'a>(found: &'a Value, kind: &str) -> &'a [Value] {
 async fn a_claim_is_judged_by_the_exit_code(service: &Service) {
     let key = key(service).await;
     let shell = Shell::new(service, Some(&key));
-    key.client.thesis("writer", "CLAIM", "to the moon").await;
+    let (thesis, _) = key.client.thesis("writer", "CLAIM", "to the moon").await;
     let claim = ["verify", "--author", "@writer", "--token", "CLAIM", "--after", "1h", "--contains"];
     for (contains, code, reason) in [("MOON", 0, "VERIFIED"), ("sun", 1, "TEXT_NOT_FOUND")] {
         let (exit, stdout, stderr) = shell.run(&[&claim[..], &[contains]].concat()).await;
         let verdict: Value = serde_json::from_str(&stdout).unwrap();
         assert_eq!((exit, text(&verdict, "reason"), stderr.as_str()), (Some(code), reason, ""));
     }
+    for author in ["writer", "WRITER", text(&thesis["profile"], "id")] {
+        let verdict = shell.json(&["verify", "--author", author, "--token", "CLAIM", "--after", "1h"]).await;
+        assert_eq!(verdict[0]["thesis_id"], thesis["id"], "{author}");
+    }
+    let (exit, stdout, stderr) = shell.run(&["verify", "--author", "fp_1", "--token", "RUN", "--after", "1h"]).await;
+    assert_eq!((exit, stdout.as_str()), (Some(2), ""), "{stderr}");
+    assert!(stderr.contains("not the id of a profile"), "{stderr}");
     let (exit, stdout, stderr) =
         shell.run(&["verify", "--author", "@a", "--token", "RUN", "--after", "2001-01-01"]).await;
     assert_eq!((exit, stdout.as_str()), (Some(2), ""), "{stderr}");
