@@ -91,6 +91,11 @@ impl ApiClient {
     }
 
     fn url(&self, path: &[&str], query: &[(&str, String)]) -> Result<Url, Failure> {
+        // A URL has no such segments, encoded or not, and no line ends and tabs: the request would be another one.
+        let is_wrong = |part: &&&str| ["", ".", ".."].contains(*part) || part.contains(char::is_control);
+        if let Some(part) = path.iter().find(is_wrong) {
+            return Err(format!("`{}` is not an id or another reference", part.escape_debug()).into());
+        }
         let mut url = Url::parse(&self.credentials.base)?;
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().push("v1").extend(path);

@@ -232,6 +232,14 @@ async fn a_refusal_prints_one_line(service: &Service) {
         (&["list", "--sort", "best"], "VALIDATION_FAILED: "),
         (&["tail", "--events", "thesis.eaten"], "VALIDATION_FAILED: "),
         (&["get", "@a", "--receipt"], "has no such part"),
+        // Another command's request would follow from these.
+        (&["get", ".."], "`..` is not an id"),
+        (&["webhooks", "delete", "."], "`.` is not an id"),
+        (&["webhooks", "deliveries", ".."], "`..` is not an id"),
+        (&["webhooks", "get", ""], "`` is not an id"),
+        (&["webhooks", "get", "..\n"], "`..\\n` is not an id"),
+        (&["webhooks", "get", "%2e%2e"], "WEBHOOK_NOT_FOUND: "),
+        (&["webhooks", "get", "../me"], "WEBHOOK_NOT_FOUND: "),
         (&["usage", "--api", "http://127.0.0.1:9"], "http://127.0.0.1:9: "),
         (&["usage", "--profile", "live"], "two keys"),
     ] {

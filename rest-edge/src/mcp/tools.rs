@@ -203,7 +203,12 @@ impl ApiTool {
         let path = self.route.path;
         let Some(name) = self.spec.path_argument else { return Ok(path.to_owned()) };
         let value = arguments.remove(name).map(|value| scalar(&value)).filter(|value| !value.is_empty());
-        let value = value.ok_or_else(|| ApiError::validation(&[FieldError::new(name, "is required")]))?;
+        let wrong = |rule: &str| ApiError::validation(&[FieldError::new(name, rule)]);
+        let value = value.ok_or_else(|| wrong("is required"))?;
+        // A client of HTTP removes them from the path, encoded or not, and so would send another request.
+        if [".", ".."].contains(&value.as_str()) {
+            return Err(wrong("must not be `.` or `..`"));
+        }
         let (before, parameter) = path.split_once('{').expect("the path has a parameter");
         let (_, after) = parameter.split_once('}').expect("the parameter ends");
         Ok(format!("{before}{}{after}", encoded(&value)))

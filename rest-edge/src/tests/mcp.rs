@@ -160,6 +160,10 @@ async fn wrong_arguments_are_refused_by_the_api() {
         let refused = refusal(&edge, "get_token", arguments).await;
         assert!(refused.contains("VALIDATION_FAILED") && refused.contains("token: is required"), "{refused}");
     }
+    for dots in [".", ".."] {
+        let refused = refusal(&edge, "get_token_activity", json!({"token": dots})).await;
+        assert!(refused.contains("token: must not be `.` or `..`"), "{refused}");
+    }
     let (_, _, body) = ask(&edge, "tools/call", json!({"name": "delete_all"})).await;
     assert_eq!(body["error"]["code"], -32602, "{body}");
     let (status, _, body) = ask(&edge, "tools/call", json!({"name": "x".repeat(70_000)})).await;
