@@ -5,35 +5,40 @@ use serde_json::Value;
 
 use super::{
     client::{ApiClient, Query},
-    output::{Amount, Columns, Form, Output, cells_of, print_table},
+    output::{Amount, Column, Columns, Form, Output, cells_of, print_table},
     time,
 };
 use crate::{Failure, stream::Wanted, terminal::say};
 
 const THESES: Columns = &[
-    ("created", "/created_at"),
-    ("id", "/id"),
-    ("author", "/profile/handle"),
-    ("token", "/token/symbol"),
-    ("likes", "/likes"),
-    ("text", "/text"),
+    Column::whole("created", "/created_at"),
+    Column::whole("id", "/id"),
+    Column::text("author", "/profile/handle"),
+    Column::text("token", "/token/symbol"),
+    Column::whole("likes", "/likes"),
+    Column::text("text", "/text"),
 ];
 const EVENTS: Columns = &[
-    ("created", "/created_at"),
-    ("id", "/id"),
-    ("type", "/type"),
-    ("author", "/data/profile/handle"),
-    ("token", "/data/token/symbol"),
-    ("text", "/data/text"),
+    Column::whole("created", "/created_at"),
+    Column::whole("id", "/id"),
+    Column::text("type", "/type"),
+    Column::text("author", "/data/profile/handle"),
+    Column::text("token", "/data/token/symbol"),
+    Column::text("text", "/data/text"),
 ];
-const PROFILES: Columns = &[("handle", "/handle"), ("id", "/id"), ("name", "/display_name"), ("bio", "/bio")];
+const PROFILES: Columns = &[
+    Column::text("handle", "/handle"),
+    Column::whole("id", "/id"),
+    Column::text("name", "/display_name"),
+    Column::text("bio", "/bio"),
+];
 const TOKENS: Columns = &[
-    ("symbol", "/symbol"),
-    ("id", "/id"),
-    ("chain", "/chain"),
-    ("theses", "/thesis_count"),
-    ("24h", "/recent_thesis_count"),
-    ("name", "/name"),
+    Column::text("symbol", "/symbol"),
+    Column::whole("id", "/id"),
+    Column::text("chain", "/chain"),
+    Column::whole("theses", "/thesis_count"),
+    Column::whole("24h", "/recent_thesis_count"),
+    Column::text("name", "/name"),
 ];
 
 /// A time window.

@@ -5,29 +5,29 @@ use serde_json::{Map, Value, json};
 
 use super::{
     client::ApiClient,
-    output::{Amount, Columns, Output},
+    output::{Amount, Column, Columns, Output},
     read::given,
     time,
 };
 use crate::Failure;
 
 const WEBHOOKS: Columns = &[
-    ("created", "/created_at"),
-    ("id", "/id"),
-    ("status", "/status"),
-    ("events", "/events"),
-    ("url", "/url"),
-    ("description", "/description"),
+    Column::whole("created", "/created_at"),
+    Column::whole("id", "/id"),
+    Column::text("status", "/status"),
+    Column::text("events", "/events"),
+    Column::text("url", "/url"),
+    Column::text("description", "/description"),
 ];
 const DELIVERIES: Columns = &[
-    ("created", "/created_at"),
-    ("id", "/id"),
-    ("type", "/event_type"),
-    ("status", "/status"),
-    ("attempt", "/attempt"),
-    ("response", "/response_status"),
-    ("ms", "/latency_ms"),
-    ("event", "/event_id"),
+    Column::whole("created", "/created_at"),
+    Column::whole("id", "/id"),
+    Column::text("type", "/event_type"),
+    Column::whole("status", "/status"),
+    Column::whole("attempt", "/attempt"),
+    Column::whole("response", "/response_status"),
+    Column::whole("ms", "/latency_ms"),
+    Column::whole("event", "/event_id"),
 ];
 
 #[derive(Debug, Subcommand)]
