@@ -1,6 +1,6 @@
 //! `trade-thesis api`: the API on the command line.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
+use std::{fs, io::ErrorKind, os::unix::fs::PermissionsExt as _, process::Command};
 
 use serde_json::Value;
 use thesis_proto::v1::Environment;
@@ -246,6 +246,47 @@ async fn a_refusal_prints_one_line(service: &Service) {
         let (code, stdout, stderr) = shell.run(arguments).await;
         assert_eq!((code, stdout.as_str(), stderr.lines().count()), (Some(1), "", 1), "{arguments:?}: {stderr}");
         assert!(stderr.contains(message) && !stderr.contains(&key.raw), "{arguments:?}: {stderr}");
+    }
+}
+
+/// The completion works in fish as it is. Where there is no fish, the text of the script is checked alone.
+#[test]
+fn fish_completes_commands_and_flags() {
+    let dir = tempfile::tempdir().unwrap();
+    let (code, script, _) = Setup::new(dir.path()).arguments(&["completion", "fish"]).run();
+    assert_eq!(code, Some(0));
+    let at = |path: &str| format!("complete -c trade-thesis -n '__fish_trade_thesis_at {path}'");
+    for line in [
+        format!("{} -a list -d 'List webhooks, newest first'", at("api webhooks")),
+        format!("{} -l output -x -a 'table json' -d ", at("api webhooks list")),
+        format!("{} -a 'bash zsh fish'", at("completion")),
+        format!("{} -f", at("api webhooks list")),
+    ] {
+        assert!(script.lines().any(|own| own.starts_with(&line)), "{line}");
+    }
+    assert!(!script.contains(&format!("{} -f", at("receipt verify"))), "files are completed there");
+    let file = dir.path().join("completion.fish");
+    fs::write(&file, script).unwrap();
+    for (words, expected) in [
+        ("trade-thesis api we", vec!["webhooks"]),
+        ("trade-thesis api webhooks rot", vec!["rotate-secret"]),
+        ("trade-thesis api --profile list webhooks rot", vec!["rotate-secret"]),
+        ("trade-thesis api webhooks create --ur", vec!["--url"]),
+        ("trade-thesis api webhooks list --auth", vec![]),
+        ("trade-thesis api list --auth", vec!["--author"]),
+        ("trade-thesis api list --output ", vec!["json", "table"]),
+        ("trade-thesis api list --http", vec![]),
+        ("trade-thesis help api webhooks rot", vec!["rotate-secret"]),
+    ] {
+        let command = format!("source {}; complete -C '{words}'", file.display());
+        let output = match Command::new("fish").args(["--no-config", "-c", &command]).output() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return,
+            output => output.unwrap(),
+        };
+        let offered = String::from_utf8(output.stdout).unwrap();
+        let mut offered: Vec<_> = offered.lines().filter_map(|line| line.split('\t').next()).collect();
+        offered.sort_unstable();
+        assert_eq!(offered, expected, "{words}");
     }
 }
 
