@@ -172,6 +172,37 @@ async fn wrong_arguments_are_refused_by_the_api() {
 }
 
 #[tokio::test]
+async fn an_array_or_object_in_place_of_a_text_is_refused_by_name() {
+    let core = FakeCore::plain();
+    let edge = start(&core);
+    for (tool, arguments, rules) in [
+        (
+            "list_theses",
+            json!({"token": {"a": 1}, "limit": [5]}),
+            vec!["token: must be a string", "limit: must be a whole number"],
+        ),
+        ("list_theses", json!({"created_after": ["2031-01-01"]}), vec!["created_after: must be a string"]),
+        ("list_events", json!({"types": {}}), vec!["types: must be a string or an array of strings"]),
+        ("list_events", json!({"text": [["a"]]}), vec!["text: must be a string or an array of strings"]),
+        ("list_events", json!({"token": ["A", null]}), vec!["token: must be a string or an array of strings"]),
+        ("get_thesis", json!({"id": ["th_1"]}), vec!["id: must be a string"]),
+        ("get_token", json!({"token": {}}), vec!["token: must be a string"]),
+    ] {
+        let refused = refusal(&edge, tool, arguments).await;
+        assert!(refused.contains("VALIDATION_FAILED"), "{refused}");
+        let errors: Value = serde_json::from_str(&refused).unwrap();
+        let errors = errors["error"]["details"]["errors"].as_array().unwrap().iter();
+        let errors =
+            errors.map(|error| format!("{}: {}", error["param"].as_str().unwrap(), error["message"].as_str().unwrap()));
+        let (mut errors, mut rules) = (errors.collect::<Vec<_>>(), rules);
+        errors.sort_unstable();
+        rules.sort_unstable();
+        assert_eq!(errors, rules, "{tool}");
+    }
+    assert!(core.seen.lock().is_empty());
+}
+
+#[tokio::test]
 async fn a_message_needs_a_key_that_works() {
     let core = failing(ErrorCode::InvalidApiKey);
     let edge = start(&core);
