@@ -87,6 +87,10 @@ impl ToolApi for HttpApi {
         (*whole.status_mut(), *whole.headers_mut()) = (status, headers);
         Ok(whole)
     }
+
+    fn request_id(&self) -> Option<&str> {
+        None
+    }
 }
 
 #[cfg(test)]
@@ -139,6 +143,7 @@ mod tests {
         let text = result["content"][0]["text"].as_str().unwrap();
         assert!(result["isError"] == true && text.contains("SERVICE_UNAVAILABLE"), "{result}");
         assert!(text.contains(&base) && text.contains("check the address") && !text.contains("svc_test_x"), "{text}");
+        assert!(!text.contains("request_id"), "no service has an id for it: {text}");
         drop(client);
         served.await.unwrap().unwrap();
     }

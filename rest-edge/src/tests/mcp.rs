@@ -203,6 +203,21 @@ async fn an_array_or_object_in_place_of_a_text_is_refused_by_name() {
 }
 
 #[tokio::test]
+async fn errors_before_the_api_have_the_id_of_the_message() {
+    let edge = start(&FakeCore::plain());
+    for (tool, arguments) in [("get_token", json!({})), ("list_theses", json!({"token": {}}))] {
+        let (_, headers, body) = ask(&edge, "tools/call", json!({"name": tool, "arguments": arguments})).await;
+        let error: Value = serde_json::from_str(body["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
+        assert_eq!(error["error"]["request_id"], headers["x-service-request-id"].to_str().unwrap(), "{body}");
+    }
+    for (method, params) in [("tools/call", json!({"name": "delete_all"})), ("prompts/get", json!({"name": "x"}))] {
+        let (_, headers, body) = ask(&edge, method, params).await;
+        let id = headers["x-service-request-id"].to_str().unwrap();
+        assert_eq!(body["error"]["data"]["request_id"], id, "{body}");
+    }
+}
+
+#[tokio::test]
 async fn a_message_needs_a_key_that_works() {
     let core = failing(ErrorCode::InvalidApiKey);
     let edge = start(&core);
