@@ -125,9 +125,24 @@ async fn tools_and_prompts_are_described() {
     let prompt = result(&edge, "prompts/get", params).await;
     let text = prompt["messages"][0]["content"]["text"].as_str().unwrap();
     assert!(text.starts_with("Did @ann post a thesis on $RUN between the time 30 days ago and now?"), "{text}");
-    for wrong in [json!({"name": "did_the_author_say_so", "arguments": {"handle": "@ann"}}), json!({"name": "x"})] {
+    let params = json!({"name": "did_the_author_say_so", "arguments": {"handle": "{token}{x}", "token": "{handle}"}});
+    let prompt = result(&edge, "prompts/get", params).await;
+    let text = prompt["messages"][0]["content"]["text"].as_str().unwrap();
+    assert!(text.starts_with("Did {token}{x} post a thesis on {handle} between "), "{text}");
+    for prompt in listed["prompts"].as_array().unwrap() {
+        let arguments = json!({"handle": "h", "token": "t", "after": "a", "before": "b"});
+        let filled = result(&edge, "prompts/get", json!({"name": prompt["name"], "arguments": arguments})).await;
+        let text = filled["messages"][0]["content"]["text"].as_str().unwrap();
+        assert!(!text.contains('{') && !text.contains('}'), "{text}");
+    }
+    for (wrong, message) in [
+        (json!({"name": "did_the_author_say_so", "arguments": {"handle": "@ann"}}), "token: is required"),
+        (json!({"name": "what_does_an_author_write", "arguments": {"handle": ["a"]}}), "handle: must be a string"),
+        (json!({"name": "x"}), "there is no prompt `x`"),
+    ] {
         let (_, _, body) = ask(&edge, "prompts/get", wrong).await;
         assert_eq!(body["error"]["code"], -32602, "{body}");
+        assert!(body["error"]["message"].as_str().unwrap().starts_with(message), "{body}");
     }
 }
 
