@@ -76,7 +76,7 @@ impl Account {
         let (key, base) = match (self.key, self.profile) {
             // The two keys may be one for test data and one for live data, so guessing is dangerous.
             (Some(_), Some(name)) => {
-                let text = format!("SVC_KEY and the profile {name} name two keys; unset SVC_KEY, or name no profile");
+                let text = format!("--key or SVC_KEY, and the profile {name}, name two keys; give one of them");
                 return Err(text.into());
             }
             (Some(key), None) => (key, DEFAULT_ADDRESS.to_owned()),

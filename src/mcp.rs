@@ -3,7 +3,7 @@
 
 use axum::{
     body::Bytes,
-    http::{Request, Response, header::CONTENT_TYPE},
+    http::{Request, Response},
 };
 use clap::Args;
 use reqwest::Client;
@@ -73,8 +73,8 @@ impl ToolApi for HttpApi {
         let request = request.bearer_auth(key.expose_secret().trim()).body(body);
         let mut response = request.send().await.map_err(unreachable)?;
         let (status, headers) = (response.status(), response.headers().clone());
-        if headers.get(CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
-            return Err(format!("{base} answers {status}, and not as the API does; check the address"));
+        if !http::is_json(&headers) {
+            return Err(http::other_service(base, status));
         }
         let mut body = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(unreachable)? {

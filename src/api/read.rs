@@ -86,10 +86,10 @@ pub(super) struct Get {
     /// Receipt of the thesis, in place of the thesis
     #[arg(long, conflicts_with_all = ["activity", "velocity"])]
     receipt: bool,
-    /// Activity of the token in the last 24 hours
+    /// Activity of the token in the last 24 hours, in place of the token
     #[arg(long, conflicts_with = "velocity")]
     activity: bool,
-    /// Velocity: how fast theses on the token arrive
+    /// Velocity, which is how fast theses on the token arrive, in place of the token
     #[arg(long)]
     velocity: bool,
     /// Chain of the token, if its symbol is on several chains
@@ -167,9 +167,10 @@ pub(super) async fn get(get: &Get, client: &ApiClient, output: &Output) -> Resul
         None => true,
     };
     if !fits {
-        return Err(
-            format!("{reference} has no such part: theses have a receipt, tokens an activity and a velocity").into()
-        );
+        return Err(format!(
+            "{reference} has no such part: --receipt needs the id of a thesis, --activity and --velocity a token"
+        )
+        .into());
     }
     let path: Vec<&str> = [kind, reference].into_iter().chain(part).collect();
     let query = given([("chain", get.chain.clone()), ("as_of", get.as_of.clone())]);
@@ -206,13 +207,19 @@ pub(super) async fn search(search: Search, client: &ApiClient, output: &Output) 
         return Ok(output.one(&body)?);
     }
     let found: Value = serde_json::from_str(&body)?;
+    let mut is_empty = true;
     for (name, columns) in [("theses", THESES), ("profiles", PROFILES), ("tokens", TOKENS)] {
         let rows = found[name].as_array().into_iter().flatten();
         let cells: Vec<_> = rows.map(|row| cells_of(row, columns)).collect();
         if !cells.is_empty() {
+            is_empty = false;
             say(name)?;
             print_table(columns, cells)?;
         }
+    }
+    if is_empty {
+        // As for a list.
+        say("none")?;
     }
     Ok(())
 }

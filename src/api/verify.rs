@@ -14,7 +14,9 @@ const ID_CHARS: usize = 24;
 const ID_PREFIXES: [&str; 4] = ["fp_", "th_", "tk_", "evt_"];
 
 #[derive(Debug, Args)]
-#[command(after_help = "Ends with 0 when it holds, with 1 when it does not, and with 2 when there is no answer.")]
+#[command(
+    after_help = "The exit code is 0 when the claim is verified, 1 when it is not, and 2 when there is no verdict."
+)]
 pub(super) struct Verify {
     /// Author: handle with or without @, fp_ id, or user id of the platform such as u_114
     #[arg(long, value_name = "AUTHOR", value_parser = author)]
@@ -34,7 +36,7 @@ pub(super) struct Verify {
     /// Text that the thesis must contain, in any case
     #[arg(long, value_name = "TEXT")]
     contains: Option<String>,
-    /// Add the receipt, or a signed statement
+    /// Add the receipt of the thesis, or a signed statement when the claim is not verified
     #[arg(long)]
     receipt: bool,
 }

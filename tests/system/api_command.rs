@@ -92,6 +92,7 @@ async fn what_is_read_is_what_the_api_answers(service: &Service) {
     assert_eq!(shell.json(&events).await[0], *event);
     assert_eq!(shell.json(&["usage"]).await[0]["object"], "usage");
 
+    assert_eq!(shell.output_of(&["search", "unheardofword", "--output", "table"]).await, "none\n");
     let table = shell.output_of(&[&own[..], &["--output", "table"]].concat()).await;
     let lines: Vec<&str> = table.lines().collect();
     assert!(lines.len() == 4 && lines[0].starts_with("CREATED") && lines[0].ends_with("TEXT"), "{table}");
