@@ -1,7 +1,7 @@
 //! The documentation at `/docs`: guides in Markdown, the errors, the proto files, and the reference of all operations.
-//! Everybody may read it. All visitors see the same pages, so an edge renders them all at its start. The first request of
-//! a later day renders them again: a few examples have times of these days. Each page is served as HTML, and with `.md`
-//! behind its path as Markdown.
+//! Everybody may read it. All visitors see the same pages, so an edge renders them all at its start. The first request
+//! of a later day renders them again: a few examples have times of these days. Each page is served as HTML, and with
+//! `.md` behind its path as Markdown.
 
 mod grpc;
 mod guides;
