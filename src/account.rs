@@ -58,6 +58,12 @@ struct Profile {
     api: String,
 }
 
+impl Profile {
+    fn address(&self) -> Result<String, Failure> {
+        Ok(api_url(&self.api).map_err(|why| format!("the address `api` of the profile: {why}"))?)
+    }
+}
+
 type Profiles = BTreeMap<String, Profile>;
 
 impl Account {
@@ -70,27 +76,44 @@ impl Account {
         let (key, base) = match (self.key, self.profile) {
             // The two keys may be one for test data and one for live data, so guessing is dangerous.
             (Some(_), Some(name)) => {
-                let text = format!("SVC_KEY and the profile {name} name two keys; unset SVC_KEY, or name no profile");
+                let text = format!("--key or SVC_KEY, and the profile {name}, name two keys; give one of them");
                 return Err(text.into());
             }
             (Some(key), None) => (key, DEFAULT_ADDRESS.to_owned()),
             (None, name) => {
                 let profile = profile(&file()?, name.as_deref())?;
-                let base = api_url(&profile.api).map_err(|why| format!("the address `api` of the profile: {why}"))?;
+                let base = profile.address()?;
                 (profile.key.into(), base)
             }
         };
         Ok(Credentials { key, base: self.api.unwrap_or(base) })
     }
 
-    /// The address for the profile of a new key.
-    pub(crate) fn address(&self) -> String {
-        self.api.clone().unwrap_or_else(|| DEFAULT_ADDRESS.to_owned())
+    /// The key on the command line or in the environment.
+    pub(crate) fn key(&self) -> Option<&SecretString> {
+        self.key.as_ref()
+    }
+
+    /// The address for the profile of a new key. A profile that exists keeps its own unless another one is given.
+    pub(crate) fn address(&self) -> Result<String, Failure> {
+        self.address_in(file)
+    }
+
+    fn address_in(&self, file: impl FnOnce() -> Result<PathBuf, Failure>) -> Result<String, Failure> {
+        if let Some(api) = &self.api {
+            return Ok(api.clone());
+        }
+        let profiles = read(&file()?)?;
+        profiles.get(self.profile_name()).map_or_else(|| Ok(DEFAULT_ADDRESS.to_owned()), Profile::address)
+    }
+
+    fn profile_name(&self) -> &str {
+        self.profile.as_deref().unwrap_or(DEFAULT_PROFILE)
     }
 
     /// Stores a key and its address in the profile, in place of the old ones. Returns the profile's name and the file.
     pub(crate) fn keep(&self, credentials: &Credentials) -> Result<(String, PathBuf), Failure> {
-        let (name, file) = (self.profile.as_deref().unwrap_or(DEFAULT_PROFILE).to_owned(), file()?);
+        let (name, file) = (self.profile_name().to_owned(), file()?);
         keep(&file, &name, credentials)?;
         Ok((name, file))
     }
@@ -201,6 +224,24 @@ mod tests {
         assert!(
             credentials_of(account(None, Some("lvie"), None), &file).unwrap_err().ends_with("there are default, live")
         );
+    }
+
+    #[test]
+    fn a_new_key_keeps_the_address_of_its_profile() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("profiles.toml");
+        let address = |profile, api| {
+            account(Some("k"), profile, api).address_in(|| Ok(file.clone())).map_err(|error| error.to_string())
+        };
+        assert_eq!(address(Some("live"), None).as_deref(), Ok(DEFAULT_ADDRESS));
+        for (name, base) in [("default", "http://a"), ("live", "https://b/"), ("broken", "b")] {
+            keep(&file, name, &Credentials { key: "k".into(), base: base.to_owned() }).unwrap();
+        }
+        assert_eq!(address(None, None).as_deref(), Ok("http://a"));
+        assert_eq!(address(Some("live"), None).as_deref(), Ok("https://b"));
+        assert_eq!(address(Some("live"), Some("http://c")).as_deref(), Ok("http://c"));
+        assert_eq!(address(Some("other"), None).as_deref(), Ok(DEFAULT_ADDRESS));
+        assert!(address(Some("broken"), None).unwrap_err().contains("`api` of the profile"));
     }
 
     #[test]

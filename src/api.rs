@@ -25,8 +25,8 @@ use crate::{Failure, account::Account, config::Settings, http, terminal::note};
 /// Use the API with an API key.
 #[derive(Debug, Args)]
 #[command(after_help = "The key is that of SVC_KEY or of a profile: `trade-thesis api login` keeps one.\n\
-    Lists print a line for each row, `verify` ends with 0 when the claim holds, with 1 when it does not, and with 2 \
-    when there is no answer.")]
+    The exit code is 0 for success, 1 for an error of the API or the network, and 2 for a wrong command line. That of \
+    `verify` is 0 when the claim is verified, 1 when it is not, and 2 when there is no verdict.")]
 pub(crate) struct Api {
     #[command(flatten)]
     account: Account,
@@ -53,9 +53,9 @@ enum Subject {
     /// Manage webhooks, their deliveries and secrets
     #[command(subcommand)]
     Webhooks(webhooks::Command),
-    /// Show the usage of the plan's limits
+    /// Show how much of the plan's limits is used
     Usage,
-    /// Read a key from stdin and store it in a profile
+    /// Store a key in a profile: that of --key or SVC_KEY, else the first line of stdin
     Login,
 }
 

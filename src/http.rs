@@ -5,7 +5,7 @@ use std::time::Duration;
 use delivery_worker::tls_config;
 use reqwest::{
     Client, ClientBuilder, RequestBuilder, Response, StatusCode,
-    header::{HeaderMap, RETRY_AFTER},
+    header::{CONTENT_TYPE, HeaderMap, RETRY_AFTER},
     redirect::Policy,
     retry,
 };
@@ -62,17 +62,30 @@ pub(crate) async fn send(request: RequestBuilder, base: &str) -> Result<Response
         Ok(Err(error)) => return Err(Unanswered::later(format!("{base}: {}", whole(error)))),
         Err(_) => return Err(Unanswered::later(format!("{base} does not answer"))),
     };
-    if response.status().is_success() { Ok(response) } else { Err(refused(response).await) }
+    if response.status().is_success() { Ok(response) } else { Err(refused(response, base).await) }
 }
 
-async fn refused(response: Response) -> Unanswered {
+/// True if a response has the form of the API's.
+pub(crate) fn is_json(headers: &HeaderMap) -> bool {
+    headers.get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json")
+}
+
+/// The reason when another service than the API is at the address.
+pub(crate) fn other_service(base: &str, status: StatusCode) -> String {
+    format!("{base} answers {status}, and not as the API does; check the address")
+}
+
+async fn refused(response: Response, base: &str) -> Unanswered {
     let (status, wait) = (response.status(), retry_after(response.headers()));
     let body = timeout(RESPONSE_TIMEOUT, error_body(response)).await.ok().flatten().unwrap_or_default();
     let error: Value = serde_json::from_slice(&body).unwrap_or_default();
     let text = |name: &str| error["error"][name].as_str().unwrap_or_default();
     let code = text("code");
-    let why = if code.is_empty() {
-        format!("the service answers {status}")
+    let why = if code.is_empty() && status.is_server_error() {
+        // This may be a load balancer without a service.
+        format!("{base} answers {status}")
+    } else if code.is_empty() {
+        other_service(base, status)
     } else {
         format!("{code}: {} ({})", text("message"), text("request_id"))
     };
@@ -131,7 +144,7 @@ mod tests {
             Ok::<_, Infallible>(piece)
         }));
         let response = http::Response::builder().status(503).body(Body::wrap_stream(body)).unwrap();
-        (refused(response.into()).await, read.load(Ordering::Relaxed))
+        (refused(response.into(), "http://a").await, read.load(Ordering::Relaxed))
     }
 
     #[tokio::test]
@@ -140,9 +153,7 @@ mod tests {
         let (outcome, _) = refused_with(body, 1).await;
         assert!(matches!(outcome, Unanswered::Later { why, .. } if why == "SERVICE_UNAVAILABLE: try again (req_1)"));
         let (outcome, read) = refused_with(&[b' '; 1_024], 1_000).await;
-        assert!(
-            matches!(outcome, Unanswered::Later { why, .. } if why == "the service answers 503 Service Unavailable")
-        );
+        assert!(matches!(outcome, Unanswered::Later { why, .. } if why == "http://a answers 503 Service Unavailable"));
         assert!(read <= MAX_ERROR_BYTES / 1_024 + 2, "{read}");
     }
 }

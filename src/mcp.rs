@@ -3,7 +3,7 @@
 
 use axum::{
     body::Bytes,
-    http::{Request, Response, header::CONTENT_TYPE},
+    http::{Request, Response},
 };
 use clap::Args;
 use reqwest::Client;
@@ -73,8 +73,8 @@ impl ToolApi for HttpApi {
         let request = request.bearer_auth(key.expose_secret().trim()).body(body);
         let mut response = request.send().await.map_err(unreachable)?;
         let (status, headers) = (response.status(), response.headers().clone());
-        if headers.get(CONTENT_TYPE).is_none_or(|kind| kind != "application/json") {
-            return Err(format!("{base} answers {status}, and not as the API does; check the address"));
+        if !http::is_json(&headers) {
+            return Err(http::other_service(base, status));
         }
         let mut body = Vec::new();
         while let Some(piece) = response.chunk().await.map_err(unreachable)? {
@@ -86,6 +86,10 @@ impl ToolApi for HttpApi {
         let mut whole = Response::new(Bytes::from(body));
         (*whole.status_mut(), *whole.headers_mut()) = (status, headers);
         Ok(whole)
+    }
+
+    fn request_id(&self) -> Option<&str> {
+        None
     }
 }
 
@@ -139,6 +143,7 @@ mod tests {
         let text = result["content"][0]["text"].as_str().unwrap();
         assert!(result["isError"] == true && text.contains("SERVICE_UNAVAILABLE"), "{result}");
         assert!(text.contains(&base) && text.contains("check the address") && !text.contains("svc_test_x"), "{text}");
+        assert!(!text.contains("request_id"), "no service has an id for it: {text}");
         drop(client);
         served.await.unwrap().unwrap();
     }

@@ -1,9 +1,12 @@
 //! `completion` and `man`: the completion scripts and manual pages, generated from the declaration of the command line.
 
+mod fish;
+
 use std::{
     fs,
     io::{self, Write as _},
     path::PathBuf,
+    string::FromUtf8Error,
 };
 
 use clap::{Args, ValueEnum};
@@ -37,21 +40,23 @@ pub(crate) struct Manual {
 }
 
 /// Prints the completion script of this command line.
-pub(crate) fn complete(completion: &Completion, mut command: clap::Command) -> Result<(), Failure> {
-    let shell = match completion.shell {
-        Shell::Bash => Generator::Bash,
-        Shell::Zsh => Generator::Zsh,
-        Shell::Fish => Generator::Fish,
-    };
-    let mut script = Vec::new();
-    clap_complete::generate(shell, &mut command, NAME, &mut script);
-    let mut script = String::from_utf8(script)?;
-    if shell == Generator::Bash {
+pub(crate) fn complete(completion: &Completion, command: clap::Command) -> Result<(), Failure> {
+    let script = match completion.shell {
         // clap_complete 4.6 writes the hyphen of the program's name in two ways, so commands of the second level would
         // complete nothing.
-        script = script.replace("trade__subcmd__thesis__subcmd__", "trade__thesis__subcmd__");
-    }
+        Shell::Bash => {
+            generated(Generator::Bash, command)?.replace("trade__subcmd__thesis__subcmd__", "trade__thesis__subcmd__")
+        }
+        Shell::Zsh => generated(Generator::Zsh, command)?,
+        Shell::Fish => fish::script(command),
+    };
     Ok(io::stdout().write_all(script.as_bytes())?)
+}
+
+fn generated(shell: Generator, mut command: clap::Command) -> Result<String, FromUtf8Error> {
+    let mut script = Vec::new();
+    clap_complete::generate(shell, &mut command, NAME, &mut script);
+    String::from_utf8(script)
 }
 
 /// Writes a manual page for each command.

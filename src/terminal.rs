@@ -4,8 +4,15 @@ use std::io::{self, IsTerminal as _, Write as _};
 
 use rustix::termios::tcgetwinsize;
 use serde_json::Value;
+use unicode_segmentation::UnicodeSegmentation as _;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::config;
+
+/// Between the columns of a table.
+pub(crate) const GAP: &str = "  ";
+/// Minimum width of a column whose texts are cut, in columns of the terminal.
+const MIN_TEXT: usize = 4;
 
 /// Prints a line of the output.
 pub(crate) fn say(line: &str) -> io::Result<()> {
@@ -48,26 +55,61 @@ pub(crate) fn is_control(letter: char) -> bool {
 
 /// Aligns the cells of rows.
 pub(crate) fn table(rows: &[Vec<String>]) -> String {
-    let mut widths = vec![0; rows.iter().map(Vec::len).max().unwrap_or_default()];
-    for row in rows {
-        for (width, cell) in widths.iter_mut().zip(row) {
-            *width = cell.chars().count().max(*width);
-        }
-    }
+    let widths = widths(rows);
     let line = |row: &Vec<String>| {
-        let cells = row.iter().zip(&widths).map(|(cell, &width)| format!("{cell:<width$}"));
-        cells.collect::<Vec<_>>().join("  ").trim_end().to_owned()
+        let cells = row.iter().zip(&widths).map(|(cell, &width)| padded(cell, width));
+        cells.collect::<Vec<_>>().join(GAP).trim_end().to_owned()
     };
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Cuts each line of a text after a number of columns.
+/// Cuts the texts of a table until its lines fit into a width, those of the last columns first. Other cells, such as
+/// ids, stay whole although the lines are then too long.
+pub(crate) fn fit(rows: &mut [Vec<String>], is_text: &[bool], width: usize) {
+    let mut widths = widths(rows);
+    let gaps = GAP.len() * widths.len().saturating_sub(1);
+    let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
+    for (column, _) in widths.iter_mut().zip(is_text).rev().filter(|(_, is_text)| **is_text) {
+        let less = excess.min(column.saturating_sub(MIN_TEXT));
+        *column -= less;
+        excess -= less;
+    }
+    for row in rows {
+        for (cell, &width) in row.iter_mut().zip(&widths) {
+            *cell = cut(cell, width);
+        }
+    }
+}
+
+/// The width of each column of a table.
+fn widths(rows: &[Vec<String>]) -> Vec<usize> {
+    let mut widths = vec![0; rows.iter().map(Vec::len).max().unwrap_or_default()];
+    for row in rows {
+        for (width, cell) in widths.iter_mut().zip(row) {
+            *width = cell.width().max(*width);
+        }
+    }
+    widths
+}
+
+/// Fills a text with spaces up to a width. Wide characters, such as emoji, take two columns of the terminal.
+pub(crate) fn padded(text: &str, width: usize) -> String {
+    format!("{text}{:fill$}", "", fill = width.saturating_sub(text.width()))
+}
+
+/// Cuts each line of a text after a number of columns, between the characters that people see.
 pub(crate) fn cut(text: &str, width: usize) -> String {
     let line = |line: &str| {
-        if line.chars().count() <= width {
+        if line.width() <= width {
             return line.to_owned();
         }
-        line.chars().take(width.saturating_sub(1)).chain(['…']).collect()
+        let (mut kept, mut left) = (String::new(), width.saturating_sub(1));
+        for character in line.graphemes(true) {
+            let Some(rest) = left.checked_sub(character.width()) else { break };
+            kept.push_str(character);
+            left = rest;
+        }
+        kept + "…"
     };
     text.lines().map(line).collect::<Vec<_>>().join("\n")
 }
@@ -90,6 +132,35 @@ mod tests {
         let rows = [["a", "bb"], ["ccc", "dddd"]].map(|row| row.map(str::to_owned).to_vec());
         assert_eq!(table(&rows), "a    bb\nccc  dddd");
         assert_eq!(cut(&table(&rows), 7), "a    bb\nccc  d…");
-        assert_eq!(cut("🚀🚀🚀", 2), "🚀…");
+        assert_eq!(cut("🚀🚀🚀", 2), "…");
+        assert_eq!(cut("🚀🚀🚀", 5), "🚀🚀…");
+        assert_eq!(cut("漢字かな", 8), "漢字かな");
+        assert_eq!(cut("漢字かな", 6), "漢字…");
+        // A family is one character, of several letters; so is an accent with its letter.
+        assert_eq!(cut("👩‍👩‍👧ab", 3), "👩‍👩‍👧…");
+        assert_eq!(cut("👩‍👩‍👧ab", 2), "…");
+        assert_eq!(cut("e\u{301}e\u{301}e\u{301}", 2), "e\u{301}…");
+    }
+
+    #[test]
+    fn wide_characters_take_two_columns() {
+        let rows = [["漢字", "x"], ["🚀", "y"], ["abc", "z"]].map(|row| row.map(str::to_owned).to_vec());
+        assert_eq!(table(&rows), "漢字  x\n🚀    y\nabc   z");
+        assert_eq!(padded("値", 4) + "|", "値  |");
+        assert_eq!(padded("longer", 4), "longer");
+    }
+
+    #[test]
+    fn only_texts_are_cut_and_the_last_ones_first() {
+        let rows = || [["th_12345", "@writer", "to the moon"], ["th_1", "@漢字", "🚀🚀🚀🚀🚀🚀"]];
+        let fitted = |width| {
+            let mut rows = rows().map(|row| row.map(str::to_owned).to_vec());
+            fit(&mut rows, &[false, true, true], width);
+            table(&rows)
+        };
+        assert_eq!(fitted(31), "th_12345  @writer  to the moon\nth_1      @漢字    🚀🚀🚀🚀🚀🚀");
+        assert_eq!(fitted(26), "th_12345  @writer  to the…\nth_1      @漢字    🚀🚀🚀…");
+        assert_eq!(fitted(21), "th_12345  @wri…  to …\nth_1      @漢字  🚀…");
+        assert_eq!(fitted(1), "th_12345  @wr…  to …\nth_1      @漢…  🚀…");
     }
 }

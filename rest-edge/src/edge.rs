@@ -81,7 +81,7 @@ pub(crate) struct Edge {
     pub(crate) context: Context,
     console: Site,
     home: Home,
-    docs: Docs,
+    pub(crate) docs: Docs,
     design: Document,
     receipt_page: ReceiptPage,
     mcp: McpEndpoint,

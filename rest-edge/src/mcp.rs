@@ -55,6 +55,9 @@ pub trait ToolApi: Send + Sync + 'static {
     /// # Errors
     /// Fails with the reason if there is no response.
     fn send(&self, request: Request<Bytes>) -> impl Future<Output = Result<Response<Bytes>, String>> + Send;
+
+    /// The id of the request that has the client's message; none if the message comes by another way.
+    fn request_id(&self) -> Option<&str>;
 }
 
 /// A server of the protocol, for one key.
@@ -83,19 +86,35 @@ impl<A: ToolApi> McpServer<A> {
     async fn call(&self, tool: &ApiTool, arguments: JsonObject) -> CallToolResult {
         let request = match tool.request(arguments) {
             Ok(request) => request,
-            Err(error) => return failed(&error),
+            Err(error) => return self.failed(&error),
         };
         match self.api.send(request).await {
             Ok(response) if response.status().is_success() => match tool.read(response.body()) {
                 Ok(result) => CallToolResult::structured(result),
                 Err(error) => {
                     tracing::error!(tool = tool.name(), %error, "a tool cannot read the API's response");
-                    failed(&ApiError::internal())
+                    self.failed(&ApiError::internal())
                 }
             },
             Ok(response) => refused(&response),
-            Err(reason) => failed(&ApiError::new(ErrorCode::ServiceUnavailable, reason)),
+            Err(reason) => self.failed(&ApiError::new(ErrorCode::ServiceUnavailable, reason)),
         }
+    }
+
+    /// The result of a call that did not reach the API. It is text alone, since clients check structured content
+    /// against the schema of successes.
+    fn failed(&self, error: &ApiError) -> CallToolResult {
+        let id = self.api.request_id();
+        let mut envelope = json!({"error": Error::new(error, id.unwrap_or_default())});
+        if let Some(fields) = envelope["error"].as_object_mut().filter(|_| id.is_none()) {
+            fields.remove("request_id");
+        }
+        CallToolResult::error(vec![ContentBlock::text(envelope.to_string())])
+    }
+
+    /// The error of a message whose parameters are wrong.
+    fn invalid(&self, message: String) -> ErrorData {
+        ErrorData::invalid_params(message, self.api.request_id().map(|id| json!({"request_id": id})))
     }
 }
 
@@ -141,7 +160,7 @@ impl<A: ToolApi> ServerHandler for McpServer<A> {
     ) -> Result<CallToolResponse, ErrorData> {
         let Some(tool) = tools::find(&request.name) else {
             let message = format!("there is no tool `{}`; tools/list names all", request.name);
-            return Err(ErrorData::invalid_params(message, None));
+            return Err(self.invalid(message));
         };
         Ok(self.call(tool, request.arguments.unwrap_or_default()).await.into())
     }
@@ -161,7 +180,7 @@ impl<A: ToolApi> ServerHandler for McpServer<A> {
     ) -> Result<GetPromptResponse, ErrorData> {
         let arguments = request.arguments.unwrap_or_default();
         let prompt = prompts::get(&request.name, &arguments);
-        prompt.map(Into::into).map_err(|message| ErrorData::invalid_params(message, None))
+        prompt.map(Into::into).map_err(|message| self.invalid(message))
     }
 }
 
@@ -175,14 +194,4 @@ fn refused(response: &Response<Bytes>) -> CallToolResult {
     let wait = response.headers().get(RETRY_AFTER).and_then(|seconds| seconds.to_str().ok());
     content.extend(wait.map(|seconds| ContentBlock::text(format!("Call again in {seconds} s."))));
     CallToolResult::error(content)
-}
-
-/// The result of a call that did not reach the API: an envelope without a request id. It is text alone, since clients
-/// check structured content against the schema of successes.
-fn failed(error: &ApiError) -> CallToolResult {
-    let mut envelope = json!({"error": Error::new(error, "")});
-    if let Some(fields) = envelope["error"].as_object_mut() {
-        fields.remove("request_id");
-    }
-    CallToolResult::error(vec![ContentBlock::text(envelope.to_string())])
 }

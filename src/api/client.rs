@@ -91,6 +91,11 @@ impl ApiClient {
     }
 
     fn url(&self, path: &[&str], query: &[(&str, String)]) -> Result<Url, Failure> {
+        // A URL has no such segments, encoded or not, and no line ends and tabs: the request would be another one.
+        let is_wrong = |part: &&&str| ["", ".", ".."].contains(*part) || part.contains(char::is_control);
+        if let Some(part) = path.iter().find(is_wrong) {
+            return Err(format!("`{}` is not an id or another reference", part.escape_debug()).into());
+        }
         let mut url = Url::parse(&self.credentials.base)?;
         if let Ok(mut segments) = url.path_segments_mut() {
             segments.pop_if_empty().push("v1").extend(path);
@@ -134,9 +139,38 @@ impl ApiClient {
         }
         let base = &self.credentials.base;
         let response = http::send(request, base).await?;
+        if !http::is_json(response.headers()) {
+            return Err(Unanswered::Refused(http::other_service(base, response.status())));
+        }
         let broken = |why: String| Unanswered::Refused(format!("{base}: {why}"));
         let text = timeout(RESPONSE_TIMEOUT, response.text()).await;
         let text = text.map_err(|_| broken("the response is not complete in time".to_owned()))?;
         text.map_err(|error| broken(whole(error)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use axum::{Router, routing::get};
+    use thesis_net::clock::SystemIdSource;
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn another_service_at_the_address_is_named() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}", listener.local_addr().unwrap());
+        let routes = Router::new().route("/v1/me", get("a page"));
+        tokio::spawn(async move { axum::serve(listener, routes).await.unwrap() });
+        let http = http::client(None).unwrap().no_proxy().build().unwrap();
+        let credentials = Credentials { key: "k".into(), base: base.clone() };
+        let client = ApiClient::new(http, credentials, Arc::new(SystemIdSource));
+        for (path, status) in [("me", "200 OK"), ("theses", "404 Not Found")] {
+            let error = client.get(&[path], &[]).await.unwrap_err().to_string();
+            assert_eq!(error, format!("{base} answers {status}, and not as the API does; check the address"));
+        }
     }
 }

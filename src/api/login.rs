@@ -15,9 +15,10 @@ use crate::{
     terminal::{plain, say},
 };
 
-/// Reads a key, checks that the API accepts it, and stores it.
+/// Checks that the API accepts the given key, or else one from stdin, and stores it.
 pub(super) async fn run(account: &Account, http: Client, ids: SharedIdSource) -> Result<(), Failure> {
-    let (key, base) = (read_key()?, account.address());
+    let base = account.address()?;
+    let key = account.key().cloned().map_or_else(read_key, Ok)?;
     let kept = Credentials { key: key.clone(), base: base.clone() };
     let client = ApiClient::new(http, Credentials { key, base }, ids);
     let info: Value = serde_json::from_str(&client.get(&["me"], &[]).await?)?;

@@ -15,12 +15,12 @@ use serde_json::{Value, value::RawValue};
 use super::client::ApiClient;
 use crate::{
     Failure,
-    terminal::{cut, plain, say, table, width},
+    terminal::{fit, plain, say, table, width},
 };
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
-    /// Aligned columns, cut at the width of the terminal
+    /// Aligned columns, with texts cut to fit the terminal
     Table,
     /// JSON of the service, one line for each row of a list
     Json,
@@ -50,8 +50,27 @@ impl Amount {
     }
 }
 
-/// The title of each column, and the JSON pointer to its value in a row.
-pub(super) type Columns = &'static [(&'static str, &'static str)];
+/// A column of a table.
+pub(super) struct Column {
+    title: &'static str,
+    /// JSON pointer to its value in a row.
+    place: &'static str,
+    /// True if its values may be cut.
+    is_text: bool,
+}
+
+impl Column {
+    /// A column of ids, times or numbers, which are useless in part.
+    pub(super) const fn whole(title: &'static str, place: &'static str) -> Self {
+        Self { title, place, is_text: false }
+    }
+
+    pub(super) const fn text(title: &'static str, place: &'static str) -> Self {
+        Self { title, place, is_text: true }
+    }
+}
+
+pub(super) type Columns = &'static [Column];
 
 pub(super) struct Output {
     pub(super) form: Form,
@@ -104,7 +123,7 @@ impl Output {
 
 /// The cells of a row.
 pub(super) fn cells_of(row: &Value, columns: Columns) -> Vec<String> {
-    columns.iter().map(|(_, place)| plain(row.pointer(place).unwrap_or(&Value::Null))).collect()
+    columns.iter().map(|column| plain(row.pointer(column.place).unwrap_or(&Value::Null))).collect()
 }
 
 /// Prints rows under the titles of their columns.
@@ -112,9 +131,17 @@ pub(super) fn print_table(columns: Columns, cells: Vec<Vec<String>>) -> io::Resu
     if cells.is_empty() {
         return say("none");
     }
-    let titles = columns.iter().map(|(title, _)| title.to_uppercase()).collect();
-    let text = table(&[vec![titles], cells].concat());
-    say(&width().map_or_else(|| text.clone(), |width| cut(&text, width)))
+    say(&titled(columns, cells, width()))
+}
+
+/// Rows under the titles of their columns, with texts cut to fit a width.
+fn titled(columns: Columns, cells: Vec<Vec<String>>, width: Option<usize>) -> String {
+    let titles = columns.iter().map(|column| column.title.to_uppercase()).collect();
+    let mut rows = [vec![titles], cells].concat();
+    if let Some(width) = width {
+        fit(&mut rows, &columns.iter().map(|column| column.is_text).collect::<Vec<_>>(), width);
+    }
+    table(&rows)
 }
 
 /// The fields of an object in their original order, which serde_json's map does not keep.
@@ -183,8 +210,27 @@ mod tests {
 
     #[test]
     fn a_row_has_the_cells_of_its_columns() {
+        const COLUMNS: Columns = &[
+            Column::text("author", "/profile/handle"),
+            Column::whole("likes", "/likes"),
+            Column::text("text", "/text"),
+        ];
         let row = serde_json::json!({"id": "th_1", "profile": {"handle": "@a"}, "likes": 3});
-        let columns = &[("author", "/profile/handle"), ("likes", "/likes"), ("text", "/text")];
-        assert_eq!(cells_of(&row, columns), ["@a", "3", "-"]);
+        assert_eq!(cells_of(&row, COLUMNS), ["@a", "3", "-"]);
+    }
+
+    #[test]
+    fn ids_and_times_stay_whole_in_a_narrow_terminal() {
+        const COLUMNS: Columns =
+            &[Column::whole("created", "/at"), Column::whole("id", "/id"), Column::text("text", "/text")];
+        let (at, id) = ("2026-01-31T12:00:00.000Z", "th_0123456789abcdefghjkmnpq");
+        let cells = vec![vec![at.to_owned(), id.to_owned(), "漢字".repeat(40)]];
+        let table = titled(COLUMNS, cells.clone(), Some(80));
+        let [title, row]: [&str; 2] = table.lines().collect::<Vec<_>>().try_into().unwrap();
+        assert!(title.starts_with("CREATED") && title.ends_with("TEXT"), "{table}");
+        // 25 columns are left: twelve wide characters and the mark of the cut.
+        assert_eq!(row, format!("{at}  {id}  {}…", "漢字".repeat(6)));
+        assert!(titled(COLUMNS, cells.clone(), Some(20)).contains(id));
+        assert!(titled(COLUMNS, cells, None).ends_with(&"漢字".repeat(40)));
     }
 }

@@ -5,35 +5,40 @@ use serde_json::Value;
 
 use super::{
     client::{ApiClient, Query},
-    output::{Amount, Columns, Form, Output, cells_of, print_table},
+    output::{Amount, Column, Columns, Form, Output, cells_of, print_table},
     time,
 };
 use crate::{Failure, stream::Wanted, terminal::say};
 
 const THESES: Columns = &[
-    ("created", "/created_at"),
-    ("id", "/id"),
-    ("author", "/profile/handle"),
-    ("token", "/token/symbol"),
-    ("likes", "/likes"),
-    ("text", "/text"),
+    Column::whole("created", "/created_at"),
+    Column::whole("id", "/id"),
+    Column::text("author", "/profile/handle"),
+    Column::text("token", "/token/symbol"),
+    Column::whole("likes", "/likes"),
+    Column::text("text", "/text"),
 ];
 const EVENTS: Columns = &[
-    ("created", "/created_at"),
-    ("id", "/id"),
-    ("type", "/type"),
-    ("author", "/data/profile/handle"),
-    ("token", "/data/token/symbol"),
-    ("text", "/data/text"),
+    Column::whole("created", "/created_at"),
+    Column::whole("id", "/id"),
+    Column::text("type", "/type"),
+    Column::text("author", "/data/profile/handle"),
+    Column::text("token", "/data/token/symbol"),
+    Column::text("text", "/data/text"),
 ];
-const PROFILES: Columns = &[("handle", "/handle"), ("id", "/id"), ("name", "/display_name"), ("bio", "/bio")];
+const PROFILES: Columns = &[
+    Column::text("handle", "/handle"),
+    Column::whole("id", "/id"),
+    Column::text("name", "/display_name"),
+    Column::text("bio", "/bio"),
+];
 const TOKENS: Columns = &[
-    ("symbol", "/symbol"),
-    ("id", "/id"),
-    ("chain", "/chain"),
-    ("theses", "/thesis_count"),
-    ("24h", "/recent_thesis_count"),
-    ("name", "/name"),
+    Column::text("symbol", "/symbol"),
+    Column::whole("id", "/id"),
+    Column::text("chain", "/chain"),
+    Column::whole("theses", "/thesis_count"),
+    Column::whole("24h", "/recent_thesis_count"),
+    Column::text("name", "/name"),
 ];
 
 /// A time window.
@@ -81,10 +86,10 @@ pub(super) struct Get {
     /// Receipt of the thesis, in place of the thesis
     #[arg(long, conflicts_with_all = ["activity", "velocity"])]
     receipt: bool,
-    /// Activity of the token in the last 24 hours
+    /// Activity of the token in the last 24 hours, in place of the token
     #[arg(long, conflicts_with = "velocity")]
     activity: bool,
-    /// Velocity: how fast theses on the token arrive
+    /// Velocity, which is how fast theses on the token arrive, in place of the token
     #[arg(long)]
     velocity: bool,
     /// Chain of the token, if its symbol is on several chains
@@ -162,9 +167,10 @@ pub(super) async fn get(get: &Get, client: &ApiClient, output: &Output) -> Resul
         None => true,
     };
     if !fits {
-        return Err(
-            format!("{reference} has no such part: theses have a receipt, tokens an activity and a velocity").into()
-        );
+        return Err(format!(
+            "{reference} has no such part: --receipt needs the id of a thesis, --activity and --velocity a token"
+        )
+        .into());
     }
     let path: Vec<&str> = [kind, reference].into_iter().chain(part).collect();
     let query = given([("chain", get.chain.clone()), ("as_of", get.as_of.clone())]);
@@ -201,13 +207,19 @@ pub(super) async fn search(search: Search, client: &ApiClient, output: &Output) 
         return Ok(output.one(&body)?);
     }
     let found: Value = serde_json::from_str(&body)?;
+    let mut is_empty = true;
     for (name, columns) in [("theses", THESES), ("profiles", PROFILES), ("tokens", TOKENS)] {
         let rows = found[name].as_array().into_iter().flatten();
         let cells: Vec<_> = rows.map(|row| cells_of(row, columns)).collect();
         if !cells.is_empty() {
+            is_empty = false;
             say(name)?;
             print_table(columns, cells)?;
         }
+    }
+    if is_empty {
+        // As for a list.
+        say("none")?;
     }
     Ok(())
 }

@@ -13,7 +13,7 @@ use crate::{
     account::Credentials,
     roles::Signals,
     stream::{Follower, Replay, Sink, StreamClient, Wanted},
-    terminal::{cut, note, plain, say, width},
+    terminal::{GAP, cut, note, padded, plain, say, width},
 };
 
 #[derive(Debug, Args)]
@@ -76,7 +76,8 @@ fn line(event: &Value) -> String {
     let cell = |place: &str| plain(event.pointer(place).unwrap_or(&Value::Null));
     let [at, kind, author, token] = ["/created_at", "/type", "/data/profile/handle", "/data/token/symbol"].map(cell);
     let text = cell("/data/text");
-    format!("{at:<24}  {kind:<21}  {author:<16}  {token:<10}  {text}")
+    let cells = [padded(&at, 24), padded(&kind, 21), padded(&author, 16), padded(&token, 10), text];
+    cells.join(GAP)
 }
 
 #[cfg(test)]

@@ -8,12 +8,19 @@ use serde_json::{Map, Value, json};
 use super::{client::ApiClient, output::Output, time};
 use crate::Failure;
 
+/// Characters of an id after its prefix.
+const ID_CHARS: usize = 24;
+/// The prefixes of ids that people take for an author's.
+const ID_PREFIXES: [&str; 4] = ["fp_", "th_", "tk_", "evt_"];
+
 #[derive(Debug, Args)]
-#[command(after_help = "Ends with 0 when it holds, with 1 when it does not, and with 2 when there is no answer.")]
+#[command(
+    after_help = "The exit code is 0 when the claim is verified, 1 when it is not, and 2 when there is no verdict."
+)]
 pub(super) struct Verify {
-    /// Author: @handle, or the id of a profile
-    #[arg(long, value_name = "AUTHOR")]
-    author: String,
+    /// Author: handle with or without @, fp_ id, or user id of the platform such as u_114
+    #[arg(long, value_name = "AUTHOR", value_parser = author)]
+    author: (&'static str, String),
     /// Token: SYMBOL, address, chain:address or tk_ id
     #[arg(long, value_name = "TOKEN")]
     token: String,
@@ -29,16 +36,43 @@ pub(super) struct Verify {
     /// Text that the thesis must contain, in any case
     #[arg(long, value_name = "TEXT")]
     contains: Option<String>,
-    /// Add the receipt, or a signed statement
+    /// Add the receipt of the thesis, or a signed statement when the claim is not verified
     #[arg(long)]
     receipt: bool,
 }
 
+/// The field of the request that names an author, and its value. Only a text in the form of a profile's id is one.
+fn author(text: &str) -> Result<(&'static str, String), String> {
+    let handle = text.strip_prefix('@').unwrap_or(text);
+    if handle.is_empty() || handle.contains(char::is_whitespace) {
+        return Err("not a handle such as @name, nor the id of a profile such as fp_…".to_owned());
+    }
+    let is_handle = || Ok(("handle", text.to_owned()));
+    if text.starts_with('@') {
+        return is_handle();
+    }
+    let is_id = match text.split_once('_') {
+        Some(("fp", rest)) if rest.len() == ID_CHARS => rest.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+        Some(("u", rest)) => !rest.is_empty() && rest.bytes().all(|byte| byte.is_ascii_digit()),
+        _ => false,
+    };
+    if is_id {
+        return Ok(("profile_id", text.to_owned()));
+    }
+    if ID_PREFIXES.iter().any(|prefix| text.starts_with(prefix)) {
+        let text = text.escape_debug();
+        return Err(format!(
+            "not the id of a profile, which is fp_ and {ID_CHARS} characters; write @{text} for a handle"
+        ));
+    }
+    is_handle()
+}
+
 /// Prints the verdict. Returns it as the exit code.
 pub(super) async fn run(verify: Verify, client: &ApiClient, output: &Output) -> Result<ExitCode, Failure> {
-    let author = if verify.author.starts_with('@') { "handle" } else { "profile_id" };
+    let (author, reference) = verify.author;
     let fields = [
-        (author, Some(verify.author)),
+        (author, Some(reference)),
         ("token", Some(verify.token)),
         ("chain", verify.chain),
         ("created_after", Some(verify.after)),
@@ -54,4 +88,30 @@ pub(super) async fn run(verify: Verify, client: &ApiClient, output: &Output) -> 
     output.one(&answer)?;
     let verdict: Value = serde_json::from_str(&answer)?;
     Ok(if verdict["verified"] == true { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_author_is_a_handle_unless_it_has_the_form_of_an_id() {
+        let profile = format!("fp_{}", "a1".repeat(ID_CHARS / 2));
+        for (text, field) in [
+            ("@writer", "handle"),
+            ("writer", "handle"),
+            ("u_boot", "handle"),
+            ("@fp_fan", "handle"),
+            ("u_114", "profile_id"),
+            (profile.as_str(), "profile_id"),
+        ] {
+            assert_eq!(author(text), Ok((field, text.to_owned())));
+        }
+        for text in ["", "@", "a b", "@a\t"] {
+            assert!(author(text).unwrap_err().contains("not a handle"), "{text}");
+        }
+        for text in ["fp_fan", "th_0123456789abcdefghjkmnpq", "tk_1", &profile[..20]] {
+            assert!(author(text).unwrap_err().ends_with(&format!("write @{text} for a handle")), "{text}");
+        }
+    }
 }

@@ -5,29 +5,29 @@ use serde_json::{Map, Value, json};
 
 use super::{
     client::ApiClient,
-    output::{Amount, Columns, Output},
+    output::{Amount, Column, Columns, Output},
     read::given,
     time,
 };
 use crate::Failure;
 
 const WEBHOOKS: Columns = &[
-    ("created", "/created_at"),
-    ("id", "/id"),
-    ("status", "/status"),
-    ("events", "/events"),
-    ("url", "/url"),
-    ("description", "/description"),
+    Column::whole("created", "/created_at"),
+    Column::whole("id", "/id"),
+    Column::text("status", "/status"),
+    Column::text("events", "/events"),
+    Column::text("url", "/url"),
+    Column::text("description", "/description"),
 ];
 const DELIVERIES: Columns = &[
-    ("created", "/created_at"),
-    ("id", "/id"),
-    ("type", "/event_type"),
-    ("status", "/status"),
-    ("attempt", "/attempt"),
-    ("response", "/response_status"),
-    ("ms", "/latency_ms"),
-    ("event", "/event_id"),
+    Column::whole("created", "/created_at"),
+    Column::whole("id", "/id"),
+    Column::text("type", "/event_type"),
+    Column::whole("status", "/status"),
+    Column::whole("attempt", "/attempt"),
+    Column::whole("response", "/response_status"),
+    Column::whole("ms", "/latency_ms"),
+    Column::whole("event", "/event_id"),
 ];
 
 #[derive(Debug, Subcommand)]
@@ -50,7 +50,7 @@ pub(super) enum Command {
         #[command(flatten)]
         fields: Fields,
     },
-    /// Change the fields that are given; filters are replaced together
+    /// Change the given fields of a webhook; its filters are replaced as a whole
     Update {
         #[command(flatten)]
         webhook: Id,
@@ -65,20 +65,20 @@ pub(super) enum Command {
     },
     /// Delete a webhook
     Delete(Id),
-    /// Send a test event to it
+    /// Send a test event to a webhook
     Test(Id),
-    /// Create a new secret, which is shown only this once; the old one also signs for 24 hours
+    /// Create a new secret for a webhook, which is shown only this once; the old one also signs for 24 hours
     RotateSecret(Id),
-    /// Show the state of its deliveries
+    /// Show the state of a webhook's deliveries
     Insight(Id),
-    /// List its deliveries, newest first
+    /// List the deliveries of a webhook, newest first
     Deliveries {
         #[command(flatten)]
         webhook: Id,
         /// Only those in this state: pending, delivered, failed or retrying
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
-        /// Only those of this event
+        /// Only those of the event with this id
         #[arg(long, value_name = "EVENT")]
         event: Option<String>,
         #[command(flatten)]
@@ -90,14 +90,14 @@ pub(super) enum Command {
         #[arg(value_name = "DELIVERY")]
         delivery: String,
     },
-    /// Send again all deliveries that ended since a time
+    /// Send the failed deliveries of a webhook again that ended since a time
     ReplayAll {
         #[command(flatten)]
         webhook: Id,
         /// From this time on: ISO 8601, or a span before now such as 24h
         #[arg(long, value_name = "TIME", value_parser = time)]
         since: String,
-        /// Status of the deliveries: failed or delivered [default: failed]
+        /// Send those of this status again: failed or delivered [default: failed]
         #[arg(long, value_name = "STATUS")]
         status: Option<String>,
     },
@@ -112,7 +112,7 @@ pub(super) struct Id {
 
 #[derive(Debug, Args)]
 pub(super) struct Fields {
-    /// Types of events that it gets
+    /// Types of events to deliver, such as thesis.created
     #[arg(long, value_name = "TYPE,…", value_delimiter = ',')]
     events: Vec<String>,
     /// Only events of these tokens
@@ -124,7 +124,7 @@ pub(super) struct Fields {
     /// Only events of these chains
     #[arg(long, value_name = "CHAIN,…", value_delimiter = ',')]
     chain: Vec<String>,
-    /// Only theses with these words; repeat it for alternatives
+    /// Only theses with these words, in the search syntax; repeat it for alternatives
     #[arg(long, value_name = "SEARCH")]
     text: Vec<String>,
     /// Description, for people

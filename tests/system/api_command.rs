@@ -1,6 +1,6 @@
 //! `trade-thesis api`: the API on the command line.
 
-use std::{fs, os::unix::fs::PermissionsExt as _, process::Command};
+use std::{fs, io::ErrorKind, os::unix::fs::PermissionsExt as _, process::Command};
 
 use serde_json::Value;
 use thesis_proto::v1::Environment;
@@ -92,6 +92,7 @@ async fn what_is_read_is_what_the_api_answers(service: &Service) {
     assert_eq!(shell.json(&events).await[0], *event);
     assert_eq!(shell.json(&["usage"]).await[0]["object"], "usage");
 
+    assert_eq!(shell.output_of(&["search", "unheardofword", "--output", "table"]).await, "none\n");
     let table = shell.output_of(&[&own[..], &["--output", "table"]].concat()).await;
     let lines: Vec<&str> = table.lines().collect();
     assert!(lines.len() == 4 && lines[0].starts_with("CREATED") && lines[0].ends_with("TEXT"), "{table}");
@@ -109,13 +110,20 @@ fn rows_of<'a>(found: &'a Value, kind: &str) -> &'a [Value] {
 async fn a_claim_is_judged_by_the_exit_code(service: &Service) {
     let key = key(service).await;
     let shell = Shell::new(service, Some(&key));
-    key.client.thesis("writer", "CLAIM", "to the moon").await;
+    let (thesis, _) = key.client.thesis("writer", "CLAIM", "to the moon").await;
     let claim = ["verify", "--author", "@writer", "--token", "CLAIM", "--after", "1h", "--contains"];
     for (contains, code, reason) in [("MOON", 0, "VERIFIED"), ("sun", 1, "TEXT_NOT_FOUND")] {
         let (exit, stdout, stderr) = shell.run(&[&claim[..], &[contains]].concat()).await;
         let verdict: Value = serde_json::from_str(&stdout).unwrap();
         assert_eq!((exit, text(&verdict, "reason"), stderr.as_str()), (Some(code), reason, ""));
     }
+    for author in ["writer", "WRITER", text(&thesis["profile"], "id")] {
+        let verdict = shell.json(&["verify", "--author", author, "--token", "CLAIM", "--after", "1h"]).await;
+        assert_eq!(verdict[0]["thesis_id"], thesis["id"], "{author}");
+    }
+    let (exit, stdout, stderr) = shell.run(&["verify", "--author", "fp_1", "--token", "RUN", "--after", "1h"]).await;
+    assert_eq!((exit, stdout.as_str()), (Some(2), ""), "{stderr}");
+    assert!(stderr.contains("not the id of a profile"), "{stderr}");
     let (exit, stdout, stderr) =
         shell.run(&["verify", "--author", "@a", "--token", "RUN", "--after", "2001-01-01"]).await;
     assert_eq!((exit, stdout.as_str()), (Some(2), ""), "{stderr}");
@@ -203,6 +211,15 @@ async fn a_profile_is_kept_and_used(service: &Service) {
     let file = shell.dir.path().join("trade-thesis/profiles.toml");
     assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o600);
     assert_eq!(shell.json(&["usage", "--profile", "mine"]).await[0]["object"], "usage");
+    // A given key replaces that of the profile, which keeps its address.
+    let other = self::key(service).await;
+    let setup = Setup::new(shell.dir.path()).set("XDG_CONFIG_HOME", shell.dir.path().to_str().unwrap());
+    let setup = setup.arguments(&["api", "login", "--profile", "mine", "--key", &other.raw]);
+    let (code, stdout, stderr) = spawn_blocking(move || setup.run()).await.unwrap();
+    assert!(code == Some(0) && stdout.starts_with("profile mine: the test key"), "{stderr}");
+    let profiles = fs::read_to_string(&file).unwrap();
+    assert!(profiles.contains(&other.raw) && profiles.contains(&service.http), "another key or address is stored");
+    assert!(!profiles.contains(&key.raw), "the old key is stored");
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     let (code, _, stderr) = shell.run(&["usage", "--profile", "mine"]).await;
     assert!(code == Some(1) && stderr.contains("chmod 600") && !stderr.contains(&key.raw), "{stderr}");
@@ -216,12 +233,61 @@ async fn a_refusal_prints_one_line(service: &Service) {
         (&["list", "--sort", "best"], "VALIDATION_FAILED: "),
         (&["tail", "--events", "thesis.eaten"], "VALIDATION_FAILED: "),
         (&["get", "@a", "--receipt"], "has no such part"),
+        // Another command's request would follow from these.
+        (&["get", ".."], "`..` is not an id"),
+        (&["webhooks", "delete", "."], "`.` is not an id"),
+        (&["webhooks", "deliveries", ".."], "`..` is not an id"),
+        (&["webhooks", "get", ""], "`` is not an id"),
+        (&["webhooks", "get", "..\n"], "`..\\n` is not an id"),
+        (&["webhooks", "get", "%2e%2e"], "WEBHOOK_NOT_FOUND: "),
+        (&["webhooks", "get", "../me"], "WEBHOOK_NOT_FOUND: "),
         (&["usage", "--api", "http://127.0.0.1:9"], "http://127.0.0.1:9: "),
         (&["usage", "--profile", "live"], "two keys"),
     ] {
         let (code, stdout, stderr) = shell.run(arguments).await;
         assert_eq!((code, stdout.as_str(), stderr.lines().count()), (Some(1), "", 1), "{arguments:?}: {stderr}");
         assert!(stderr.contains(message) && !stderr.contains(&key.raw), "{arguments:?}: {stderr}");
+    }
+}
+
+/// The completion works in fish as it is. Where there is no fish, the text of the script is checked alone.
+#[test]
+fn fish_completes_commands_and_flags() {
+    let dir = tempfile::tempdir().unwrap();
+    let (code, script, _) = Setup::new(dir.path()).arguments(&["completion", "fish"]).run();
+    assert_eq!(code, Some(0));
+    let at = |path: &str| format!("complete -c trade-thesis -n '__fish_trade_thesis_at {path}'");
+    for line in [
+        format!("{} -a list -d 'List webhooks, newest first'", at("api webhooks")),
+        format!("{} -l output -x -a 'table json' -d ", at("api webhooks list")),
+        format!("{} -a 'bash zsh fish'", at("completion")),
+        format!("{} -f", at("api webhooks list")),
+    ] {
+        assert!(script.lines().any(|own| own.starts_with(&line)), "{line}");
+    }
+    assert!(!script.contains(&format!("{} -f", at("receipt verify"))), "files are completed there");
+    let file = dir.path().join("completion.fish");
+    fs::write(&file, script).unwrap();
+    for (words, expected) in [
+        ("trade-thesis api we", vec!["webhooks"]),
+        ("trade-thesis api webhooks rot", vec!["rotate-secret"]),
+        ("trade-thesis api --profile list webhooks rot", vec!["rotate-secret"]),
+        ("trade-thesis api webhooks create --ur", vec!["--url"]),
+        ("trade-thesis api webhooks list --auth", vec![]),
+        ("trade-thesis api list --auth", vec!["--author"]),
+        ("trade-thesis api list --output ", vec!["json", "table"]),
+        ("trade-thesis api list --http", vec![]),
+        ("trade-thesis help api webhooks rot", vec!["rotate-secret"]),
+    ] {
+        let command = format!("source {}; complete -C '{words}'", file.display());
+        let output = match Command::new("fish").args(["--no-config", "-c", &command]).output() {
+            Err(error) if error.kind() == ErrorKind::NotFound => return,
+            output => output.unwrap(),
+        };
+        let offered = String::from_utf8(output.stdout).unwrap();
+        let mut offered: Vec<_> = offered.lines().filter_map(|line| line.split('\t').next()).collect();
+        offered.sort_unstable();
+        assert_eq!(offered, expected, "{words}");
     }
 }
 

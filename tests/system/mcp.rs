@@ -81,6 +81,8 @@ async fn a_page_says_how_to_get_the_next(service: &Service) {
     let first = call(&client, "list_theses", json!({"token": "MCPTWO", "limit": 2})).await;
     assert_eq!(text(&first["theses"][0], "text").chars().count(), 401);
     assert!(text(&first, "more").contains("next_cursor"));
+    let events = call(&client, "list_events", json!({"types": "thesis.created", "token": "MCPTWO"})).await;
+    assert_eq!(text(&events["events"][0]["data"], "text").chars().count(), 401);
     let next = json!({"token": "MCPTWO", "limit": 2, "cursor": first["next_cursor"]});
     let second = call(&client, "list_theses", next).await;
     assert_eq!((&second["next_cursor"], second.get("more")), (&Value::Null, None));

@@ -73,14 +73,22 @@ struct ToolCall {
 }
 
 /// Hands the requests of tools to the task of their message.
-struct EdgeApi(mpsc::Sender<ToolCall>);
+struct EdgeApi {
+    calls: mpsc::Sender<ToolCall>,
+    /// The id of the message.
+    request_id: String,
+}
 
 impl ToolApi for EdgeApi {
     async fn send(&self, request: Request<Bytes>) -> Result<Response<Bytes>, String> {
         let given_up = "the request was given up";
         let (answer, answered) = oneshot::channel();
-        self.0.send(ToolCall { request, answer }).await.map_err(|_| given_up)?;
+        self.calls.send(ToolCall { request, answer }).await.map_err(|_| given_up)?;
         answered.await.map_err(|_| given_up.to_owned())
+    }
+
+    fn request_id(&self) -> Option<&str> {
+        Some(&self.request_id)
     }
 }
 
@@ -115,7 +123,8 @@ impl Edge {
         let body = self.bodies.read(body, MAX_BODY, MAX_DISCARDED).await.map_err(body_error)?;
         let headers = head.headers.clone();
         let (calls, mut received) = mpsc::channel(1);
-        let server = move || Ok(McpServer::new(EdgeApi(calls.clone())));
+        let request_id = access.id.to_str().unwrap_or_default().to_owned();
+        let server = move || Ok(McpServer::new(EdgeApi { calls: calls.clone(), request_id: request_id.clone() }));
         let service = StreamableHttpService::new(server, Arc::clone(&self.mcp.sessions), self.mcp.config.clone());
         let handling = service.handle(Request::from_parts(head, Full::new(body)));
         let mut handling = pin!(timeout(MESSAGE_TIMEOUT, handling));

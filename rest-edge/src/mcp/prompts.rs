@@ -85,15 +85,30 @@ pub(super) fn all() -> Vec<Prompt> {
     SPECS.iter().map(prompt).collect()
 }
 
-/// A prompt with these arguments. The error says that the prompt is unknown, or which required argument is missing.
+/// A prompt with these arguments. The error says that the prompt is unknown, or which argument is missing or no text.
 pub(super) fn get(name: &str, arguments: &JsonObject) -> Result<GetPromptResult, String> {
     let spec = SPECS.iter().find(|spec| spec.name == name);
     let spec = spec.ok_or_else(|| format!("there is no prompt `{name}`; prompts/list names all"))?;
-    let mut text = spec.text.to_owned();
-    for argument in spec.arguments {
-        let given = arguments.get(argument.name).and_then(Value::as_str).map(str::trim).filter(|text| !text.is_empty());
-        let value = given.or(argument.default).ok_or_else(|| format!("{}: is required", argument.name))?;
-        text = text.replace(&format!("{{{}}}", argument.name), value);
+    let values: Vec<_> = spec.arguments.iter().map(|argument| value(argument, arguments)).collect::<Result<_, _>>()?;
+    // Each place is filled in once: an argument may itself have the form of a place.
+    let mut parts = spec.text.split('{');
+    let mut text = parts.next().unwrap_or_default().to_owned();
+    for part in parts {
+        let (name, rest) = part.split_once('}').expect("each place ends");
+        let place = spec.arguments.iter().position(|argument| argument.name == name);
+        text.push_str(values[place.expect("each place names an argument")]);
+        text.push_str(rest);
     }
     Ok(GetPromptResult::new(vec![PromptMessage::new_text(Role::User, text)]).with_description(spec.about))
+}
+
+/// The text of an argument.
+fn value<'a>(argument: &ArgumentSpec, arguments: &'a JsonObject) -> Result<&'a str, String> {
+    let given = match arguments.get(argument.name) {
+        None | Some(Value::Null) => "",
+        Some(Value::String(text)) => text.trim(),
+        Some(_) => return Err(format!("{}: must be a string", argument.name)),
+    };
+    let given = Some(given).filter(|text| !text.is_empty());
+    given.or(argument.default).ok_or_else(|| format!("{}: is required", argument.name))
 }

@@ -1,10 +1,14 @@
 //! The results of tools: the parts of the API's resources that a model needs. The comments of their fields are in the
 //! schemas that clients read.
 
+mod events;
+
 use rmcp::model::JsonObject;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
+
+pub(super) use self::events::{Event, EventPage};
 
 /// Limit for a text in a list, in characters.
 const MAX_TEXT: usize = 400;
@@ -13,8 +17,6 @@ const MORE_SEARCH: &str = "Texts may be cut: get_thesis reads one in full. A sea
     `limit` up to 50, narrow the search, or use list_theses.";
 const MORE_THESES: &str =
     "This is one page: call list_theses again with the same arguments, and next_cursor as cursor.";
-const MORE_EVENTS: &str =
-    "This is one page: call list_events again with the same arguments, and next_cursor as cursor.";
 const MORE_ACTIVITY: &str =
     "recent_theses has the newest alone: raise `recent` up to 50, or use list_theses with `token`.";
 
@@ -313,34 +315,6 @@ struct Checks {
     thesis_exists: bool,
     not_deleted: bool,
     contains: Option<bool>,
-}
-
-/// An event.
-#[derive(Deserialize, Serialize, JsonSchema)]
-pub(super) struct Event {
-    id: String,
-    r#type: String,
-    created_at: String,
-    /// The content, which depends on the type.
-    data: JsonObject,
-}
-
-/// One page of events.
-#[derive(Serialize, JsonSchema)]
-pub(super) struct EventPage {
-    events: Vec<Event>,
-    /// Continues after this page; null on the last one. A page may be short, even empty, before the last one.
-    next_cursor: Option<String>,
-    /// How to get the next page.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    more: Option<String>,
-}
-
-impl From<ApiPage<Event>> for EventPage {
-    fn from(page: ApiPage<Event>) -> Self {
-        let more = page.next_cursor.as_ref().map(|_| MORE_EVENTS.to_owned());
-        Self { events: page.data, next_cursor: page.next_cursor, more }
-    }
 }
 
 /// Usage of the plan's limits.

@@ -18,6 +18,8 @@ use crate::{
     v1,
 };
 
+const NOT_A_TEXT: &str = "must be a string";
+
 /// The definition of a tool by an operation.
 struct ToolSpec {
     name: &'static str,
@@ -116,7 +118,7 @@ const SPECS: [ToolSpec; 9] = [
         name: "list_events",
         title: "List events",
         about: "Lists what happened, newest first: theses, changes of profiles, activity of tokens, and with `types` \
-                alerts.",
+                alerts. Long texts are cut; get_thesis reads one in full.",
         operation: "listEvents",
         path_argument: None,
         size: Some(("limit", 10)),
@@ -180,7 +182,8 @@ impl ApiTool {
         (self.spec.read)(body)
     }
 
-    /// The request for these arguments. The API checks them, so all but the path parameter are sent unchanged.
+    /// The request for these arguments. The API checks them, so they are sent unchanged. An argument of a query is
+    /// refused here if a query has no form for its value.
     pub(super) fn request(&self, mut arguments: JsonObject) -> Result<Request<Bytes>, ApiError> {
         arguments.retain(|_, value| !value.is_null());
         if let Some((name, size)) = self.spec.size {
@@ -190,7 +193,7 @@ impl ApiTool {
         let mut request = Request::builder().method(self.route.method.clone());
         let mut body = Bytes::new();
         if self.route.method == Method::GET {
-            target.push_str(&query(self.route.query, &arguments));
+            target.push_str(&query(self.route.query, &arguments)?);
         } else {
             request = request.header(CONTENT_TYPE, JSON);
             body = Value::Object(arguments).to_string().into();
@@ -202,16 +205,33 @@ impl ApiTool {
     fn path(&self, arguments: &mut JsonObject) -> Result<String, ApiError> {
         let path = self.route.path;
         let Some(name) = self.spec.path_argument else { return Ok(path.to_owned()) };
-        let value = arguments.remove(name).map(|value| scalar(&value)).filter(|value| !value.is_empty());
-        let value = value.ok_or_else(|| ApiError::validation(&[FieldError::new(name, "is required")]))?;
+        let wrong = |rule: &str| ApiError::validation(&[FieldError::new(name, rule)]);
+        let value = arguments.remove(name).unwrap_or_default();
+        if value.is_array() || value.is_object() {
+            return Err(wrong(NOT_A_TEXT));
+        }
+        let value = Some(scalar(&value)).filter(|text| !value.is_null() && !text.is_empty());
+        let value = value.ok_or_else(|| wrong("is required"))?;
+        // A client of HTTP removes them from the path, encoded or not, and so would send another request.
+        if [".", ".."].contains(&value.as_str()) {
+            return Err(wrong("must not be `.` or `..`"));
+        }
         let (before, parameter) = path.split_once('{').expect("the path has a parameter");
         let (_, after) = parameter.split_once('}').expect("the parameter ends");
         Ok(format!("{before}{}{after}", encoded(&value)))
     }
 }
 
-/// The query string of arguments; empty without any.
-fn query(params: &[Param], arguments: &JsonObject) -> String {
+/// The query string of arguments; empty without any. The error names all whose values have no form in a query.
+fn query(params: &[Param], arguments: &JsonObject) -> Result<String, ApiError> {
+    let wrong = params.iter().filter_map(|param| {
+        let rule = broken_rule(&param.kind, arguments.get(param.name)?)?;
+        Some(FieldError::new(param.name, rule))
+    });
+    let wrong: Vec<_> = wrong.collect();
+    if !wrong.is_empty() {
+        return Err(ApiError::validation(&wrong));
+    }
     let mut query = String::new();
     for (name, value) in arguments {
         let is_repeated = params.iter().any(|param| param.name == name && matches!(param.kind, Kind::Searches));
@@ -224,7 +244,23 @@ fn query(params: &[Param], arguments: &JsonObject) -> String {
             query.push_str(&format!("{}={}", encoded(name), encoded(&value)));
         }
     }
-    query
+    Ok(query)
+}
+
+/// The rule that an array or an object breaks as the value of a parameter.
+fn broken_rule(kind: &Kind, value: &Value) -> Option<&'static str> {
+    let is_single = |value: &Value| !value.is_array() && !value.is_object() && !value.is_null();
+    let is_list = kind.is_list() || matches!(kind, Kind::Searches);
+    let fits = match value {
+        Value::Array(values) if is_list => values.iter().all(is_single),
+        value => is_single(value),
+    };
+    (!fits).then_some(match kind {
+        Kind::Integer(..) => "must be a whole number",
+        Kind::Flag => "must be true or false",
+        _ if is_list => "must be a string or an array of strings",
+        _ => NOT_A_TEXT,
+    })
 }
 
 fn encoded(text: &str) -> String {

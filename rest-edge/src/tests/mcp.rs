@@ -125,9 +125,24 @@ async fn tools_and_prompts_are_described() {
     let prompt = result(&edge, "prompts/get", params).await;
     let text = prompt["messages"][0]["content"]["text"].as_str().unwrap();
     assert!(text.starts_with("Did @ann post a thesis on $RUN between the time 30 days ago and now?"), "{text}");
-    for wrong in [json!({"name": "did_the_author_say_so", "arguments": {"handle": "@ann"}}), json!({"name": "x"})] {
+    let params = json!({"name": "did_the_author_say_so", "arguments": {"handle": "{token}{x}", "token": "{handle}"}});
+    let prompt = result(&edge, "prompts/get", params).await;
+    let text = prompt["messages"][0]["content"]["text"].as_str().unwrap();
+    assert!(text.starts_with("Did {token}{x} post a thesis on {handle} between "), "{text}");
+    for prompt in listed["prompts"].as_array().unwrap() {
+        let arguments = json!({"handle": "h", "token": "t", "after": "a", "before": "b"});
+        let filled = result(&edge, "prompts/get", json!({"name": prompt["name"], "arguments": arguments})).await;
+        let text = filled["messages"][0]["content"]["text"].as_str().unwrap();
+        assert!(!text.contains('{') && !text.contains('}'), "{text}");
+    }
+    for (wrong, message) in [
+        (json!({"name": "did_the_author_say_so", "arguments": {"handle": "@ann"}}), "token: is required"),
+        (json!({"name": "what_does_an_author_write", "arguments": {"handle": ["a"]}}), "handle: must be a string"),
+        (json!({"name": "x"}), "there is no prompt `x`"),
+    ] {
         let (_, _, body) = ask(&edge, "prompts/get", wrong).await;
         assert_eq!(body["error"]["code"], -32602, "{body}");
+        assert!(body["error"]["message"].as_str().unwrap().starts_with(message), "{body}");
     }
 }
 
@@ -160,11 +175,61 @@ async fn wrong_arguments_are_refused_by_the_api() {
         let refused = refusal(&edge, "get_token", arguments).await;
         assert!(refused.contains("VALIDATION_FAILED") && refused.contains("token: is required"), "{refused}");
     }
+    for dots in [".", ".."] {
+        let refused = refusal(&edge, "get_token_activity", json!({"token": dots})).await;
+        assert!(refused.contains("token: must not be `.` or `..`"), "{refused}");
+    }
     let (_, _, body) = ask(&edge, "tools/call", json!({"name": "delete_all"})).await;
     assert_eq!(body["error"]["code"], -32602, "{body}");
     let (status, _, body) = ask(&edge, "tools/call", json!({"name": "x".repeat(70_000)})).await;
     assert_eq!((status.as_u16(), &body["error"]["code"]), (413, &json!("PAYLOAD_TOO_LARGE")));
     assert!(core.seen.lock().is_empty());
+}
+
+#[tokio::test]
+async fn an_array_or_object_in_place_of_a_text_is_refused_by_name() {
+    let core = FakeCore::plain();
+    let edge = start(&core);
+    for (tool, arguments, rules) in [
+        (
+            "list_theses",
+            json!({"token": {"a": 1}, "limit": [5]}),
+            vec!["token: must be a string", "limit: must be a whole number"],
+        ),
+        ("list_theses", json!({"created_after": ["2031-01-01"]}), vec!["created_after: must be a string"]),
+        ("list_events", json!({"types": {}}), vec!["types: must be a string or an array of strings"]),
+        ("list_events", json!({"text": [["a"]]}), vec!["text: must be a string or an array of strings"]),
+        ("list_events", json!({"token": ["A", null]}), vec!["token: must be a string or an array of strings"]),
+        ("get_thesis", json!({"id": ["th_1"]}), vec!["id: must be a string"]),
+        ("get_token", json!({"token": {}}), vec!["token: must be a string"]),
+    ] {
+        let refused = refusal(&edge, tool, arguments).await;
+        assert!(refused.contains("VALIDATION_FAILED"), "{refused}");
+        let errors: Value = serde_json::from_str(&refused).unwrap();
+        let errors = errors["error"]["details"]["errors"].as_array().unwrap().iter();
+        let errors =
+            errors.map(|error| format!("{}: {}", error["param"].as_str().unwrap(), error["message"].as_str().unwrap()));
+        let (mut errors, mut rules) = (errors.collect::<Vec<_>>(), rules);
+        errors.sort_unstable();
+        rules.sort_unstable();
+        assert_eq!(errors, rules, "{tool}");
+    }
+    assert!(core.seen.lock().is_empty());
+}
+
+#[tokio::test]
+async fn errors_before_the_api_have_the_id_of_the_message() {
+    let edge = start(&FakeCore::plain());
+    for (tool, arguments) in [("get_token", json!({})), ("list_theses", json!({"token": {}}))] {
+        let (_, headers, body) = ask(&edge, "tools/call", json!({"name": tool, "arguments": arguments})).await;
+        let error: Value = serde_json::from_str(body["result"]["content"][0]["text"].as_str().unwrap()).unwrap();
+        assert_eq!(error["error"]["request_id"], headers["x-service-request-id"].to_str().unwrap(), "{body}");
+    }
+    for (method, params) in [("tools/call", json!({"name": "delete_all"})), ("prompts/get", json!({"name": "x"}))] {
+        let (_, headers, body) = ask(&edge, method, params).await;
+        let id = headers["x-service-request-id"].to_str().unwrap();
+        assert_eq!(body["error"]["data"]["request_id"], id, "{body}");
+    }
 }
 
 #[tokio::test]
