@@ -244,6 +244,24 @@ async fn files_that_were_written_before_an_erasure_are_not_listed_after_it() {
 }
 
 #[tokio::test]
+async fn an_erasure_from_another_day_delays_no_file() {
+    let clock = ManualClock::new();
+    let mut world = World::start(memory(&clock), &clock).await;
+    let (first, second) = two_days(&mut world).await;
+    let written = world.archive().write_day(&LIVE, second).await.unwrap().unwrap();
+    // The thesis was posted and deleted on the first day.
+    world.erase("gone").await;
+    assert_eq!(world.archive().publish_day(&LIVE, second, written).await.unwrap().map(|files| files.len()), Some(4));
+    // This one was posted on the first day and deleted on the second.
+    for day in [first, second] {
+        let written = world.archive().write_day(&LIVE, day).await.unwrap().unwrap();
+        world.erase("kept").await;
+        assert_eq!(world.archive().publish_day(&LIVE, day, written).await.unwrap(), None, "{day}");
+    }
+    world.core.close().await;
+}
+
+#[tokio::test]
 async fn missed_days_are_built_and_a_day_that_is_not_over_is_none() {
     let clock = ManualClock::new();
     let mut world = World::start(memory(&clock), &clock).await;
