@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use thesis_proto::v1::EraseThesisRequest;
 use url::Url;
 
-use super::*;
+use super::{run::Search, *};
 use crate::{
     domain::{
         account::Actor,
@@ -265,19 +265,36 @@ async fn an_erasure_from_another_day_delays_no_file() {
 async fn missed_days_are_built_and_a_day_that_is_not_over_is_none() {
     let clock = ManualClock::new();
     let mut world = World::start(memory(&clock), &clock).await;
-    let mut first_missing = None;
-    world.archive().build_missing(&LIVE, &mut first_missing).await.unwrap();
-    assert_eq!(first_missing, None, "the log is empty");
+    let mut search = Search::default();
+    world.archive().build_missing(&LIVE, &mut search).await.unwrap();
+    assert_eq!(search.first_missing, None, "the log is empty");
     assert!(world.archive().build(&LIVE, Day::of(NOON).previous()).await.unwrap().is_empty());
     assert_eq!(world.file_entries().await, 0, "a log without entries stays without");
     let (first, second) = two_days(&mut world).await;
     assert!(matches!(world.archive().build(&LIVE, second.next()).await, Err(BuildError::NotOver)));
-    world.archive().build_missing(&LIVE, &mut first_missing).await.unwrap();
-    assert_eq!(first_missing, Some(second.next()));
+    world.archive().build_missing(&LIVE, &mut search).await.unwrap();
+    assert_eq!(search.first_missing, Some(second.next()));
     assert_eq!([world.listed(first).await.len(), world.listed(second).await.len()], [4, 4]);
     // A core that starts again finds them complete.
-    world.archive().build_missing(&LIVE, &mut None).await.unwrap();
+    world.archive().build_missing(&LIVE, &mut Search::default()).await.unwrap();
     assert_eq!(world.file_entries().await, 8);
+    world.core.close().await;
+}
+
+#[tokio::test]
+async fn files_that_somebody_deleted_are_built_again_within_a_day() {
+    let clock = ManualClock::new();
+    let mut world = World::start(memory(&clock), &clock).await;
+    let (first, _) = two_days(&mut world).await;
+    let mut search = Search::default();
+    world.archive().build_missing(&LIVE, &mut search).await.unwrap();
+    let stored = world.stored(first);
+    fs::remove_dir_all(world.folder.path().join("live").join(first.to_string())).unwrap();
+    world.archive().build_missing(&LIVE, &mut search).await.unwrap();
+    assert!(world.stored(first).is_empty(), "the days are searched once a day");
+    world.clock.advance(DAY_MS);
+    world.archive().build_missing(&LIVE, &mut search).await.unwrap();
+    assert_eq!((world.stored(first), stored.len()), (stored, 4));
     world.core.close().await;
 }
 
