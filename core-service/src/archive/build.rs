@@ -119,6 +119,10 @@ impl Archive {
             self.datasets.add_file_here(dataset, file.clone()).await?;
             published.push(file);
         }
+        // An erasure may have begun between the last check and the entry of a file.
+        if self.erased_since(dataset, part, &mut head).await? {
+            return Ok(None);
+        }
         let listed = archive_files::of_day(&self.shared.backend, dataset.name(), &day.to_string()).await?;
         let names: Vec<_> = listed.iter().map(|listed| name_of(dataset, &listed.file)).collect();
         self.storage.keep_only(&format!("{dataset}/{day}"), &names).await?;
