@@ -1,10 +1,14 @@
 //! The files of days in which theses are posted, edited and deleted, on a store in memory and a folder.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path, pin::pin};
 
+use futures::StreamExt as _;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use tempfile::TempDir;
-use thesis_proto::v1::EraseThesisRequest;
+use thesis_proto::{
+    error::ErrorCode,
+    v1::{BuildArchiveRequest, EraseThesisRequest},
+};
 use url::Url;
 
 use super::{run::Search, *};
@@ -17,7 +21,7 @@ use crate::{
         observation::{Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
         window::{DAY_MS, HOUR_MS},
     },
-    operations::admin::erase_thesis::erase_thesis,
+    operations::admin::{archive::build_archive, erase_thesis::erase_thesis},
     service::Core,
     start::CoreSettings,
     store::{Consistency, SharedBackend},
@@ -258,6 +262,20 @@ async fn an_erasure_from_another_day_delays_no_file() {
         world.erase("kept").await;
         assert_eq!(world.archive().publish_day(&LIVE, day, written).await.unwrap(), None, "{day}");
     }
+    world.core.close().await;
+}
+
+#[tokio::test]
+async fn a_core_that_stops_builds_nothing() {
+    let clock = ManualClock::new();
+    let mut world = World::start(memory(&clock), &clock).await;
+    let (first, _) = two_days(&mut world).await;
+    let message = BuildArchiveRequest { date: first.to_string(), dataset: Some("live".to_owned()) };
+    world.core.stop.cancel();
+    let built = build_archive(&world.core, &Actor::operator(None), &message).await.unwrap();
+    let error = pin!(built).next().await.unwrap().unwrap_err();
+    assert_eq!(error.api.code, ErrorCode::ServiceUnavailable);
+    assert!(world.listed(first).await.is_empty());
     world.core.close().await;
 }
 
