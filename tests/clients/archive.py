@@ -193,7 +193,7 @@ async def after_changes(service):
     """Live data of several days with late posts, edits and deletions, of the same days and of earlier ones."""
     folder = f"{service.folder}/live"
     os.mkdir(folder)
-    past = history.History(datetime.datetime.now(datetime.timezone.utc).date())
+    past = history.History(today())
     export = f"{folder}/export.jsonl"
     pathlib.Path(export).write_bytes(past.export())
     key = "svc_live_Clients0123456789ABCDEFGHIJKLMNopqrstuvw"
@@ -235,6 +235,11 @@ async def check_changed_day(client, folder, date, later):
     assert summed == len(polars.read_parquet(f"{folder}/{date}-theses.parquet")), date
 
 
+def today():
+    """The date of the day after the last one whose files can be built: five minutes after midnight, and some more."""
+    return (datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=6)).date()
+
+
 def yesterday():
-    """The date of the last day that is over."""
-    return (datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(days=1)).date().isoformat()
+    """The date of the last day whose files can be built."""
+    return (today() - datetime.timedelta(days=1)).isoformat()
