@@ -1,6 +1,7 @@
 """The archive as analysts read it: the counts of duckdb, pyarrow and polars over the files equal those of the API."""
 
 import asyncio
+import collections
 import contextlib
 import datetime
 import hashlib
@@ -13,7 +14,10 @@ import tempfile
 import duckdb
 import httpx
 import polars
+import pyarrow.compute
 import pyarrow.parquet
+
+import history
 from service import AUTHORIZATION, Service
 
 # Longest wait for the files of the sandbox's days, which the service builds by itself.
@@ -138,6 +142,104 @@ async def from_bucket(service):
             own.kill()
 
 
+def present(folder, date, later):
+    """The ids of the theses of a day at present: those of its file, with the changes of later days. By three readers."""
+    theses, changes = f"{folder}/{date}-theses.parquet", [f"{folder}/{day}-changes.parquet" for day in later]
+    by_duckdb = {row[0] for row in duckdb.sql(f"select id from '{theses}'").fetchall()}
+    by_pyarrow = set(pyarrow.parquet.read_table(theses)["id"].to_pylist())
+    by_polars = set(polars.read_parquet(theses)["id"])
+    for path in changes:
+        rows = f"select thesis_id from '{path}' where cast(created_at as date) = '{date}' and change = "
+        late, gone = (duckdb.sql(f"{rows} '{change}'").fetchall() for change in ("late", "deleted"))
+        by_duckdb = (by_duckdb | {row[0] for row in late}) - {row[0] for row in gone}
+        table = pyarrow.parquet.read_table(path)
+        days = pyarrow.compute.strftime(table["created_at"], format="%Y-%m-%d")
+        table = table.filter(pyarrow.compute.equal(days, date))
+        late, gone = (
+            set(table.filter(pyarrow.compute.equal(table["change"], change))["thesis_id"].to_pylist())
+            for change in ("late", "deleted")
+        )
+        by_pyarrow = (by_pyarrow | late) - gone
+        of_day = polars.read_parquet(path).filter(polars.col("created_at").dt.strftime("%Y-%m-%d") == date)
+        late, gone = (set(of_day.filter(polars.col("change") == change)["thesis_id"]) for change in ("late", "deleted"))
+        by_polars = (by_polars | late) - gone
+    return by_duckdb, by_pyarrow, by_polars
+
+
+def present_texts(folder, date, later):
+    """The texts of the theses of a day at present, by id."""
+    rows = pyarrow.parquet.read_table(f"{folder}/{date}-theses.parquet").to_pylist()
+    texts = {row["id"]: row["text"] for row in rows}
+    for day in later:
+        for row in pyarrow.parquet.read_table(f"{folder}/{day}-changes.parquet").to_pylist():
+            if row["created_at"].date().isoformat() == date and row["change"] == "deleted":
+                del texts[row["thesis_id"]]
+            elif row["created_at"].date().isoformat() == date:
+                texts[row["thesis_id"]] = row["text"]
+    return texts
+
+
+async def admin(service, *words):
+    """Runs a command of the operator; gives its output."""
+    command = [service.program, "admin", "--json", *words]
+    settings = service.settings | {"SVC_CORE_URL": service.grpc}
+    ran = await asyncio.create_subprocess_exec(*command, env=settings, stdout=subprocess.PIPE)
+    output, _ = await ran.communicate()
+    assert ran.returncode == 0, output
+    return output
+
+
+async def after_changes(service):
+    """Live data of several days with late posts, edits and deletions, of the same days and of earlier ones."""
+    folder = f"{service.folder}/live"
+    os.mkdir(folder)
+    past = history.History(today())
+    export = f"{folder}/export.jsonl"
+    pathlib.Path(export).write_bytes(past.export())
+    key = "svc_live_Clients0123456789ABCDEFGHIJKLMNopqrstuvw"
+    own = await asyncio.to_thread(Service, service.program, folder, {"SVC_BOOTSTRAP_LIVE_KEY": key})
+    headers = {"Authorization": f"Bearer {key}"}
+    try:
+        await admin(own, "import", "--dataset", "live", "--from", export)
+        for date in past.dates:
+            await admin(own, "archive", "build", "--date", date, "--dataset", "live")
+        async with httpx.AsyncClient(base_url=own.http, headers=headers, timeout=30) as client:
+            files = collections.defaultdict(dict)
+            for file in await every(client, "/v1/archive", limit=100):
+                files[file["date"]][file["kind"]] = file
+            assert sorted(files) == past.dates, sorted(files)
+            for date, of_day in files.items():
+                for kind in KINDS:
+                    content = (await client.get(of_day[kind]["url"])).raise_for_status().content
+                    path = f"{folder}/{date}-{kind}.parquet"
+                    pathlib.Path(path).write_bytes(content)
+                    assert counts(path) == {of_day[kind]["rows"]}, of_day[kind]
+            for date in past.dates:
+                await check_changed_day(client, folder, date, [day for day in past.dates if day > date])
+        changed = set(polars.read_parquet(f"{folder}/*-changes.parquet")["change"])
+        assert changed == {"late", "edited", "deleted"}, changed
+    finally:
+        own.kill()
+
+
+async def check_changed_day(client, folder, date, later):
+    """Compares a day's files, and the changes of later days, with the API."""
+    window = {"created_after": f"{date}T00:00:00Z", "created_before": f"{date}T23:59:59.999Z", "limit": 100}
+    theses = {thesis["id"]: thesis["text"] for thesis in await every(client, "/v1/theses", **window)}
+    for ids in present(folder, date, later):
+        assert ids == set(theses), date
+    assert present_texts(folder, date, later) == theses, date
+    events = {event["id"] for event in await every(client, "/v1/events", **window)}
+    assert set(polars.read_parquet(f"{folder}/{date}-events.parquet")["id"]) == events, date
+    summed = duckdb.sql(f"select sum(theses) from '{folder}/{date}-token_hours.parquet'").fetchall()[0][0]
+    assert summed == len(polars.read_parquet(f"{folder}/{date}-theses.parquet")), date
+
+
+def today():
+    """The date of the day after the last one whose files can be built: five minutes after midnight, and some more."""
+    return (datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(minutes=6)).date()
+
+
 def yesterday():
-    """The date of the last day that is over."""
-    return (datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(days=1)).date().isoformat()
+    """The date of the last day whose files can be built."""
+    return (today() - datetime.timedelta(days=1)).isoformat()

@@ -332,6 +332,11 @@ async def archive_s3(service):
     await archive.from_bucket(service)
 
 
+async def archive_changes(service):
+    """The same of live data that was edited and deleted, and came late."""
+    await archive.after_changes(service)
+
+
 async def in_turn(names, service):
     for name in names:
         await globals()[name](service)

@@ -117,6 +117,10 @@ async fn a_part_of_a_file_is_downloaded(service: &Service) {
         assert_eq!(response.status(), StatusCode::OK, "{headers:?}");
         assert_eq!(response.bytes().await.unwrap(), whole);
     }
+    // Readers that want a few columns request the size first. An encoded answer would have other offsets.
+    let head = client.request(Method::HEAD, &path).header("accept-encoding", "gzip").send().await.unwrap();
+    assert_eq!((head.status(), header(&head, "content-length")), (StatusCode::OK, &*size.to_string()));
+    assert_eq!((header(&head, "accept-ranges"), header(&head, "content-encoding")), ("bytes", ""));
     let known = download(&client, &path, &[("if-none-match", &tag)]).await;
     assert_eq!((known.status(), header(&known, "etag")), (StatusCode::NOT_MODIFIED, &*tag));
     assert!(known.bytes().await.unwrap().is_empty());
@@ -160,6 +164,11 @@ async fn what_is_not_there_is_named(service: &Service) {
     client.get("/v1/archive?from=2026-01-02&to=2026-01-01").await.invalid(&["to"]);
     let others: Vec<&str> = ALL_SCOPES.iter().copied().filter(|scope| *scope != "archive:read").collect();
     let project = service.project().await;
+    // A live key has no files of the sandbox.
+    let live = project.live().await;
+    live.get(&path(&date, "theses")).await.error(404, "ARCHIVE_FILE_NOT_FOUND");
+    let listed = live.get(&format!("/v1/archive?from={date}&to={date}")).await.ok(200);
+    assert!(rows(&listed).is_empty(), "{listed}");
     let bare = project.key(Environment::Test, &others).await.client;
     bare.get("/v1/archive").await.error(403, "INSUFFICIENT_SCOPE");
     refused(service, &["archive", "build", "--date", &days_ago(0)], "VALIDATION_FAILED");

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use prost::Message as _;
 use reqwest::Method;
 use serde_json::{Value, json};
 use thesis_proto::{
@@ -10,7 +11,7 @@ use thesis_proto::{
     v1::{self, Environment, event_service_client::EventServiceClient, subscribe_response::Message},
 };
 use tokio::time::{Instant, timeout};
-use tonic::{Code, Request};
+use tonic::{Code, Request, Streaming};
 
 use crate::{
     examples::frames::{assert_frame, assert_message},
@@ -19,6 +20,7 @@ use crate::{
 
 on_both_stores![
     frames_are_those_of_live_delivery,
+    messages_are_those_of_live_delivery,
     a_replay_ends_at_its_bound_over_every_transport,
     a_cursor_wins_over_the_beginning,
     more_than_a_thousand_are_replayed,
@@ -84,11 +86,63 @@ async fn frames_are_those_of_live_delivery(service: &Service) {
     }
 }
 
-/// Reads a subscription over gRPC until it ends. Returns its events and its last cursor.
-async fn over_grpc(service: &Service, key: &Key, request: v1::SubscribeRequest) -> (Vec<Value>, String) {
+/// Subscribes over gRPC.
+async fn subscribe(service: &Service, key: &Key, request: v1::SubscribeRequest) -> Streaming<v1::SubscribeResponse> {
     let mut request = Request::new(request);
     request.metadata_mut().insert("authorization", format!("Bearer {}", key.raw).parse().unwrap());
-    let mut stream = EventServiceClient::new(service.first_core()).subscribe(request).await.unwrap().into_inner();
+    EventServiceClient::new(service.first_core()).subscribe(request).await.unwrap().into_inner()
+}
+
+/// Reads the next events of a subscription over gRPC. Returns their messages, encoded.
+async fn next_encoded(stream: &mut Streaming<v1::SubscribeResponse>, count: usize) -> Vec<Vec<u8>> {
+    let mut messages = Vec::new();
+    while messages.len() < count {
+        let response = timeout(SOON, stream.message()).await.unwrap().unwrap().unwrap();
+        if matches!(response.message, Some(Message::Event(_))) {
+            messages.push(response.encode_to_vec());
+        }
+    }
+    messages
+}
+
+/// WebSocket and gRPC, in which cursor and event share a message.
+async fn messages_are_those_of_live_delivery(service: &Service) {
+    let said: Vec<String> = (0..20).map(|number| format!("line\nand \u{1f680} {number}")).collect();
+    let project = service.project_on("huge").await;
+    project.approve().await;
+    let key = project.key(Environment::Live, ALL_SCOPES).await;
+    let wanted = json!({"op": "subscribe", "sub": "a", "types": ["thesis.created"], "filters": {"token": ["RETOLD"]}});
+    let request = v1::SubscribeRequest {
+        types: vec![v1::EventType::ThesisCreated.into()],
+        filters: Some(v1::EventFilters { token: vec!["RETOLD".to_owned()], ..v1::EventFilters::default() }),
+        ..v1::SubscribeRequest::default()
+    };
+    let mut socket = key.client.socket().await;
+    assert_eq!(socket.ask(&wanted).await["op"], "subscribed");
+    let mut stream = subscribe(service, &key, request.clone()).await;
+    service.post_all("live", &token("base", "0xre2", "RETOLD"), &said).await;
+    let mut texts = Vec::new();
+    while texts.len() < said.len() {
+        texts.push(socket.next_text().await);
+    }
+    let messages = next_encoded(&mut stream, said.len()).await;
+
+    let first: Value = serde_json::from_str(&texts[0]).unwrap();
+    let from = at(&first["event"]);
+    let mut replay = wanted.clone();
+    replay["from"] = json!(from);
+    let mut socket = key.client.socket().await;
+    assert_eq!(socket.ask(&replay).await["op"], "subscribed");
+    for text in &texts {
+        assert_eq!(socket.next_text().await, *text);
+    }
+    let mut stream = subscribe(service, &key, v1::SubscribeRequest { from: parse_iso8601(from), ..request }).await;
+    assert_eq!(next_encoded(&mut stream, said.len()).await, messages);
+}
+
+/// Reads a subscription over gRPC until it ends. Returns its events and its last cursor.
+async fn over_grpc(service: &Service, key: &Key, request: v1::SubscribeRequest) -> (Vec<Value>, String) {
+    let mut stream = subscribe(service, key, request).await;
     let (mut events, mut cursor) = (Vec::new(), String::new());
     while let Some(response) = timeout(SOON, stream.message()).await.unwrap().unwrap() {
         match response.message.unwrap() {

@@ -16,7 +16,7 @@ use crate::{
     domain::{
         archive::{Day, FileKind},
         dataset::Dataset,
-        entry::{ArchiveFile, SequencedEntry, marks_erasure},
+        entry::{ArchiveFile, SequencedEntry, erased_entries},
         row::Thesis,
         window::MINUTE_MS,
     },
@@ -101,8 +101,9 @@ impl Archive {
         Ok(Some(WrittenDay { part, files, head }))
     }
 
-    /// Stores and lists written files, and deletes those of the day that are not listed. Returns none if a text was
-    /// erased since the files were begun: they may have it, and are not listed.
+    /// Stores and lists written files, and deletes those of the day that are not listed. Returns none if a text of their
+    /// part of the log was erased since the files were begun: they may have it, and are not listed. Other erasures do not
+    /// matter, or a build that takes minutes might begin again for ever.
     pub(super) async fn publish_day(
         &self,
         dataset: &Dataset,
@@ -112,11 +113,15 @@ impl Archive {
         let mut published = Vec::new();
         for (kind, written) in files {
             let file = self.store(dataset, day, part, kind, written).await?;
-            if self.erased_since(dataset, &mut head).await? {
+            if self.erased_since(dataset, part, &mut head).await? {
                 return Ok(None);
             }
             self.datasets.add_file_here(dataset, file.clone()).await?;
             published.push(file);
+        }
+        // An erasure may have begun between the last check and the entry of a file.
+        if self.erased_since(dataset, part, &mut head).await? {
+            return Ok(None);
         }
         let listed = archive_files::of_day(&self.shared.backend, dataset.name(), &day.to_string()).await?;
         let names: Vec<_> = listed.iter().map(|listed| name_of(dataset, &listed.file)).collect();
@@ -143,15 +148,15 @@ impl Archive {
         Ok(stored)
     }
 
-    /// Returns whether the log has an erasure after `head`, which moves on to the present head.
-    async fn erased_since(&self, dataset: &Dataset, head: &mut u64) -> Result<bool, BuildError> {
+    /// Returns whether the log has an erasure from the part after `head`, which moves on to the present head.
+    async fn erased_since(&self, dataset: &Dataset, part: LogPart, head: &mut u64) -> Result<bool, BuildError> {
         let log = LogStore::new(Arc::clone(&self.shared.backend));
         let present = self.datasets.refresh(dataset).await?;
         while *head < present {
             let page = log.read(dataset.name(), *head, present, ERASURE_PAGE).await?;
             let missing = || StoreError::Unavailable(format!("log {dataset} could not be read up to {present}"));
             *head = page.last().ok_or_else(missing)?.0;
-            if page.iter().any(|(_, body)| marks_erasure(body)) {
+            if page.iter().filter_map(|(_, body)| erased_entries(body)).any(|erased| part.overlaps(&erased)) {
                 return Ok(true);
             }
         }

@@ -1,6 +1,6 @@
 //! The files of one day: which entries of the log give which rows.
 
-use std::{collections::HashMap, fs::File};
+use std::{collections::HashMap, fs::File, ops::RangeInclusive};
 
 use parquet::errors::Result;
 use thesis_proto::{
@@ -96,6 +96,13 @@ pub(super) struct LogPart {
     pub(super) after: u64,
     /// The last entry of the day.
     pub(super) upto: u64,
+}
+
+impl LogPart {
+    /// True if the part has an entry with one of these sequence numbers.
+    pub(super) fn overlaps(self, sequences: &RangeInclusive<u64>) -> bool {
+        *sequences.start() <= self.upto && *sequences.end() > self.theses_after
+    }
 }
 
 /// What became of theses that entries of the part changed: the sequence number of the last change, by that of the

@@ -22,17 +22,26 @@ const START_DELAY: Duration = Duration::from_secs(10);
 /// Interval between two searches for days without files.
 const ROUND_INTERVAL: Duration = Duration::from_mins(1);
 
+/// How far a core has searched for days without files.
+#[derive(Debug, Default)]
+pub(super) struct Search {
+    /// The day on which the search began with the first day of the log.
+    begun_on: Option<Day>,
+    /// The first day that is not known to be complete; none at the start.
+    pub(super) first_missing: Option<Day>,
+}
+
 /// Builds the files of a dataset while this core leads its log, until the core stops.
 pub async fn run(archive: Arc<Archive>, peers: Arc<Peers>, dataset: Dataset, stop: CancellationToken) {
     let building = async {
-        let mut first_missing = None;
+        let mut search = Search::default();
         sleep(START_DELAY).await;
         loop {
             if !peers.leads(dataset.name()) {
                 // The core that leads measures it.
                 ARCHIVE_MISSING.at(dataset.name()).set(0.0);
-                first_missing = None;
-            } else if let Err(error) = archive.build_missing(&dataset, &mut first_missing).await {
+                search = Search::default();
+            } else if let Err(error) = archive.build_missing(&dataset, &mut search).await {
                 ARCHIVE_BUILDS.at("failed").increment(1);
                 tracing::warn!(%dataset, %error, "a day of the archive is not built, trying again");
             }
@@ -43,31 +52,33 @@ pub async fn run(archive: Arc<Archive>, peers: Arc<Peers>, dataset: Dataset, sto
 }
 
 impl Archive {
-    /// Builds every day that is over and has no files, oldest first. `first_missing` is the first day that is not known
-    /// to be complete; none at the start.
-    pub(super) async fn build_missing(
-        &self,
-        dataset: &Dataset,
-        first_missing: &mut Option<Day>,
-    ) -> Result<(), BuildError> {
-        let start = match *first_missing {
+    /// Builds every day that is over and has no files, oldest first. Once a day it begins with the first day of the log
+    /// again, since somebody may have deleted files in the storage.
+    pub(super) async fn build_missing(&self, dataset: &Dataset, search: &mut Search) -> Result<(), BuildError> {
+        let now = self.shared.clock.now_ms();
+        let (today, end) = (Day::of(now), Day::of(now - SETTLE_MS));
+        if search.begun_on != Some(today) {
+            *search = Search { begun_on: Some(today), first_missing: None };
+        }
+        let start = match search.first_missing {
             Some(day) => Some(day),
             None => self.first_day(dataset).await?,
         };
         let Some(mut day) = start else { return Ok(()) };
-        let today = Day::of(self.shared.clock.now_ms() - SETTLE_MS);
-        loop {
-            ARCHIVE_MISSING.at(dataset.name()).set(value(day.days_until(today)));
-            if day >= today {
-                return Ok(());
+        while day < end {
+            let is_complete = self.is_complete(dataset, day).await;
+            if !matches!(is_complete, Ok(true)) {
+                ARCHIVE_MISSING.at(dataset.name()).set(value(day.days_until(end)));
             }
-            if !self.is_complete(dataset, day).await? {
+            if !is_complete? {
                 self.build(dataset, day).await?;
                 ARCHIVE_BUILDS.at("built").increment(1);
             }
             day = day.next();
-            *first_missing = Some(day);
+            search.first_missing = Some(day);
         }
+        ARCHIVE_MISSING.at(dataset.name()).set(0.0);
+        Ok(())
     }
 
     /// The day of the first entry of a log.

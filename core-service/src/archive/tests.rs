@@ -1,13 +1,17 @@
 //! The files of days in which theses are posted, edited and deleted, on a store in memory and a folder.
 
-use std::{collections::BTreeMap, fs, path::Path};
+use std::{collections::BTreeMap, fs, path::Path, pin::pin};
 
+use futures::StreamExt as _;
 use parquet::file::reader::{FileReader as _, SerializedFileReader};
 use tempfile::TempDir;
-use thesis_proto::v1::EraseThesisRequest;
+use thesis_proto::{
+    error::ErrorCode,
+    v1::{BuildArchiveRequest, EraseThesisRequest},
+};
 use url::Url;
 
-use super::*;
+use super::{run::Search, *};
 use crate::{
     domain::{
         account::Actor,
@@ -17,7 +21,7 @@ use crate::{
         observation::{Observation, ObservedEngagement, ObservedProfile, ObservedThesis, ObservedThing, ObservedToken},
         window::{DAY_MS, HOUR_MS},
     },
-    operations::admin::erase_thesis::erase_thesis,
+    operations::admin::{archive::build_archive, erase_thesis::erase_thesis},
     service::Core,
     start::CoreSettings,
     store::{Consistency, SharedBackend},
@@ -244,22 +248,71 @@ async fn files_that_were_written_before_an_erasure_are_not_listed_after_it() {
 }
 
 #[tokio::test]
+async fn an_erasure_from_another_day_delays_no_file() {
+    let clock = ManualClock::new();
+    let mut world = World::start(memory(&clock), &clock).await;
+    let (first, second) = two_days(&mut world).await;
+    let written = world.archive().write_day(&LIVE, second).await.unwrap().unwrap();
+    // The thesis was posted and deleted on the first day.
+    world.erase("gone").await;
+    assert_eq!(world.archive().publish_day(&LIVE, second, written).await.unwrap().map(|files| files.len()), Some(4));
+    // This one was posted on the first day and deleted on the second.
+    for day in [first, second] {
+        let written = world.archive().write_day(&LIVE, day).await.unwrap().unwrap();
+        world.erase("kept").await;
+        assert_eq!(world.archive().publish_day(&LIVE, day, written).await.unwrap(), None, "{day}");
+    }
+    world.core.close().await;
+}
+
+#[tokio::test]
+async fn a_core_that_stops_builds_nothing() {
+    let clock = ManualClock::new();
+    let mut world = World::start(memory(&clock), &clock).await;
+    let (first, _) = two_days(&mut world).await;
+    let message = BuildArchiveRequest { date: first.to_string(), dataset: Some("live".to_owned()) };
+    world.core.stop.cancel();
+    let built = build_archive(&world.core, &Actor::operator(None), &message).await.unwrap();
+    let error = pin!(built).next().await.unwrap().unwrap_err();
+    assert_eq!(error.api.code, ErrorCode::ServiceUnavailable);
+    assert!(world.listed(first).await.is_empty());
+    world.core.close().await;
+}
+
+#[tokio::test]
 async fn missed_days_are_built_and_a_day_that_is_not_over_is_none() {
     let clock = ManualClock::new();
     let mut world = World::start(memory(&clock), &clock).await;
-    let mut first_missing = None;
-    world.archive().build_missing(&LIVE, &mut first_missing).await.unwrap();
-    assert_eq!(first_missing, None, "the log is empty");
+    let mut search = Search::default();
+    world.archive().build_missing(&LIVE, &mut search).await.unwrap();
+    assert_eq!(search.first_missing, None, "the log is empty");
     assert!(world.archive().build(&LIVE, Day::of(NOON).previous()).await.unwrap().is_empty());
     assert_eq!(world.file_entries().await, 0, "a log without entries stays without");
     let (first, second) = two_days(&mut world).await;
     assert!(matches!(world.archive().build(&LIVE, second.next()).await, Err(BuildError::NotOver)));
-    world.archive().build_missing(&LIVE, &mut first_missing).await.unwrap();
-    assert_eq!(first_missing, Some(second.next()));
+    world.archive().build_missing(&LIVE, &mut search).await.unwrap();
+    assert_eq!(search.first_missing, Some(second.next()));
     assert_eq!([world.listed(first).await.len(), world.listed(second).await.len()], [4, 4]);
     // A core that starts again finds them complete.
-    world.archive().build_missing(&LIVE, &mut None).await.unwrap();
+    world.archive().build_missing(&LIVE, &mut Search::default()).await.unwrap();
     assert_eq!(world.file_entries().await, 8);
+    world.core.close().await;
+}
+
+#[tokio::test]
+async fn files_that_somebody_deleted_are_built_again_within_a_day() {
+    let clock = ManualClock::new();
+    let mut world = World::start(memory(&clock), &clock).await;
+    let (first, _) = two_days(&mut world).await;
+    let mut search = Search::default();
+    world.archive().build_missing(&LIVE, &mut search).await.unwrap();
+    let stored = world.stored(first);
+    fs::remove_dir_all(world.folder.path().join("live").join(first.to_string())).unwrap();
+    world.archive().build_missing(&LIVE, &mut search).await.unwrap();
+    assert!(world.stored(first).is_empty(), "the days are searched once a day");
+    world.clock.advance(DAY_MS);
+    world.archive().build_missing(&LIVE, &mut search).await.unwrap();
+    assert_eq!((world.stored(first), stored.len()), (stored, 4));
     world.core.close().await;
 }
 

@@ -35,7 +35,7 @@ mod totals;
 use serde::{Deserialize, Serialize};
 
 pub use self::{
-    erased::marks_erasure,
+    erased::{erased_entries, marks_erasure},
     outline::EntryOutline,
     totals::{DatasetTotals, PROLIFIC_AFTER, Totals},
 };

@@ -69,10 +69,10 @@ impl Reader {
     }
 }
 
-/// The error of a storage that failed. A listed file that is missing there is built again by itself.
+/// The error of a storage that failed. A listed file that is missing there is built again within a day.
 fn failed(error: StorageError) -> Error {
     let api = if error.is_missing() {
-        let text = "this file is being built again; try again in a few minutes";
+        let text = "this file is missing, and is built again within a day; the operator can build it at once";
         ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(60)
     } else {
         ApiError::unavailable()

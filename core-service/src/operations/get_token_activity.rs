@@ -37,7 +37,7 @@ pub async fn get_token_activity(
     let found = refresh::find_token(core, call, &reference).await?;
     let figures = TokenFigures::new(core, call, &found.reader, &found.token, as_of).await?;
     let day = figures.counts(DAY_MS).await?;
-    let last_activity = figures.last_activity(&day).await?;
+    let last_activity = figures.last_activity(&day, None).await?;
     let recent_theses = match as_of {
         // All theses that are listed now may have been recorded later.
         Some(_) if last_activity.is_none() => Vec::new(),

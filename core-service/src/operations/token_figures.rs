@@ -2,7 +2,7 @@
 //! reader gets: theses of all datasets in the view, and each author once. As of a time it equals the length of the list
 //! at that time.
 
-use futures::future::try_join_all;
+use futures::future::{try_join, try_join_all};
 
 use thesis_proto::v1;
 
@@ -57,9 +57,8 @@ impl<'a> TokenFigures<'a> {
 
     /// Reads the token with its counts.
     pub async fn read_token(&self, dataset: &Dataset) -> Result<v1::Token> {
-        let (theses, authors) = self.totals().await?;
-        let day = self.counts(DAY_MS).await?;
-        let last_activity = self.last_activity(&day).await?;
+        let ((theses, authors), day) = try_join(self.totals(), self.counts(DAY_MS)).await?;
+        let last_activity = self.last_activity(&day, Some(theses)).await?;
         Ok(convert::row::token(dataset, self.token, theses, authors, day.last_24h, last_activity))
     }
 
@@ -72,18 +71,23 @@ impl<'a> TokenFigures<'a> {
         }
     }
 
-    /// Finds the time of the newest thesis, at any age. `day` is the result of [`Self::counts`] for a day.
-    pub async fn last_activity(&self, day: &Counts) -> Result<Option<i64>> {
+    /// Finds the time of the newest thesis, at any age. `day` is the result of [`Self::counts`] for a day, and `theses`
+    /// the number of all theses, if the caller knows it.
+    pub async fn last_activity(&self, day: &Counts, theses: Option<i64>) -> Result<Option<i64>> {
         let (token, at) = (&self.token.id, self.at);
-        if self.projected.is_none() {
+        let Some(projected) = &self.projected else {
             let latest = self.reader.latest(self.view, token, at, day).await?;
             return Ok(latest.map(|(created_at, _)| created_at));
-        }
+        };
         if let Some((created_at, _)) = day.newest() {
             return Ok(Some(created_at));
         }
         // A token may have many theses that were all recorded later. Do not search among them.
-        if self.totals().await?.0 == 0 {
+        let theses = match theses {
+            Some(theses) => theses,
+            None => self.earlier_totals(projected).await?.iter().map(|of| of.theses).sum(),
+        };
+        if theses == 0 {
             return Ok(None);
         }
         Ok(self.core.shared.theses.latest_at(self.view, token, at).await?)
@@ -107,11 +111,9 @@ impl<'a> TokenFigures<'a> {
 
     async fn present_totals(&self) -> StoreResult<Vec<Totals>> {
         let (theses, token) = (&self.core.shared.theses, self.token.id.as_str());
-        let mut totals = Vec::new();
-        for dataset in self.view.datasets() {
-            totals.extend(theses.totals(dataset.name(), &[token]).await?);
-        }
-        Ok(totals)
+        let reads =
+            self.view.datasets().iter().map(|dataset| async move { theses.totals(dataset.name(), &[token]).await });
+        Ok(try_join_all(reads).await?.concat())
     }
 
     async fn earlier_totals(&self, projected: &[u64]) -> StoreResult<Vec<Totals>> {

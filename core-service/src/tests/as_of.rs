@@ -41,7 +41,7 @@ use crate::{
 
 /// Number of random times at which each view is compared.
 const TIMES: usize = 5_000;
-/// The same on stores where each read is many times slower.
+/// The same on stores where each read is many times slower. `tests/soak as-of` compares at all times there too.
 const FEW_TIMES: usize = 500;
 /// Number of steps of a history. They take about two days, without the quiet days.
 const STEPS: u32 = 300;
@@ -321,12 +321,24 @@ async fn figures_as_of_a_time_equal_a_recount_where_several_cores_write() {
     figures_equal_a_recount_on(shared_memory(&clock), &clock, FEW_TIMES).await;
 }
 
+/// Compares on a cluster. Returns false if there is none.
+async fn figures_equal_a_recount_on_a_cluster(times: usize) -> bool {
+    let keyspace = format!("as_of_{}_{}", SystemClock.now_ms(), std::process::id());
+    let Some(options) = options(&keyspace) else { return false };
+    let store = ScyllaStore::connect(options, Arc::new(SystemClock)).await.unwrap();
+    figures_equal_a_recount_on(Arc::new(store), &ManualClock::new(), times).await;
+    true
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn figures_as_of_a_time_equal_a_recount_on_a_cluster() {
-    let keyspace = format!("as_of_{}_{}", SystemClock.now_ms(), std::process::id());
-    let Some(options) = options(&keyspace) else { return };
-    let store = ScyllaStore::connect(options, Arc::new(SystemClock)).await.unwrap();
-    figures_equal_a_recount_on(Arc::new(store), &ManualClock::new(), FEW_TIMES).await;
+    figures_equal_a_recount_on_a_cluster(FEW_TIMES).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+#[ignore = "run by tests/soak"]
+async fn figures_as_of_many_times_equal_a_recount_on_a_cluster() {
+    assert!(figures_equal_a_recount_on_a_cluster(TIMES).await, "TEST_SCYLLA_NODES names a node");
 }
 
 #[tokio::test]

@@ -43,6 +43,15 @@ pub(crate) struct Listen {
     /// Events after which a stream has heard enough
     #[arg(long, default_value_t = usize::MAX)]
     enough: usize,
+    /// Take delays from the times at which a replay at this speed, from the first event on, must send its events
+    #[arg(long)]
+    speed: Option<f64>,
+}
+
+/// A stream, and the microsecond at which it was requested.
+struct Opened {
+    stream: TcpStream,
+    requested_at: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -82,7 +91,7 @@ pub(crate) async fn listen(task: Listen) -> Result<(), Failure> {
     }
     println!("{}", began.elapsed().as_millis());
     let until = Instant::now() + Duration::from_secs(task.seconds);
-    let listening = open.into_iter().map(|stream| tokio::spawn(hear(stream, until, task.enough)));
+    let listening = open.into_iter().map(|stream| tokio::spawn(hear(stream, until, task.enough, task.speed)));
     let mut delays: Vec<Duration> = try_join_all(listening).await?.concat();
     let heard = Heard {
         deliveries: delays.len() as u64,
@@ -94,7 +103,8 @@ pub(crate) async fn listen(task: Listen) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn connect(task: &Listen, number: usize) -> Result<TcpStream, Failure> {
+async fn connect(task: &Listen, number: usize) -> Result<Opened, Failure> {
+    let requested_at = micros();
     let mut stream = TcpStream::connect(task.address).await?;
     let more = match task.protocol {
         Protocol::Sse => match &task.cursor {
@@ -128,12 +138,13 @@ async fn connect(task: &Listen, number: usize) -> Result<TcpStream, Failure> {
         frame.extend(subscribe.as_bytes());
         stream.write_all(&frame).await?;
     }
-    Ok(stream)
+    Ok(Opened { stream, requested_at })
 }
 
 /// The delays of the events that come until then, or until they are enough.
-async fn hear(mut stream: TcpStream, until: Instant, enough: usize) -> Vec<Duration> {
-    let mut delays = Vec::new();
+async fn hear(opened: Opened, until: Instant, enough: usize, speed: Option<f64>) -> Vec<Duration> {
+    let Opened { mut stream, requested_at } = opened;
+    let (mut delays, mut first) = (Vec::new(), None);
     let mut bytes: Vec<u8> = Vec::with_capacity(8 * 1024);
     while delays.len() < enough
         && let Ok(Ok(1..)) = timeout_at(until, stream.read_buf(&mut bytes)).await
@@ -144,7 +155,11 @@ async fn hear(mut stream: TcpStream, until: Instant, enough: usize) -> Vec<Durat
             let start = read + at + MARK.len();
             let Some(digits) = bytes.get(start..start + DIGITS) else { break };
             let posted: u64 = std::str::from_utf8(digits).ok().and_then(|text| text.parse().ok()).unwrap_or(now);
-            delays.push(Duration::from_micros(now.saturating_sub(posted)));
+            let due = speed.map_or(posted, |speed| {
+                let after = posted.saturating_sub(*first.get_or_insert(posted));
+                requested_at + (after as f64 / speed) as u64
+            });
+            delays.push(Duration::from_micros(now.saturating_sub(due)));
             read = start + DIGITS;
         }
         // A mark may be cut.

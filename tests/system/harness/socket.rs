@@ -57,9 +57,14 @@ impl Socket {
 
     /// The next message; at the end the code with which the other side closes, if it says one.
     pub(crate) async fn hear(&mut self) -> Result<Value, Option<u16>> {
+        Ok(serde_json::from_str(&self.hear_text().await?).unwrap())
+    }
+
+    /// The same as the text that came.
+    async fn hear_text(&mut self) -> Result<String, Option<u16>> {
         loop {
             match self.socket.next().await {
-                Some(Ok(Message::Text(text))) => return Ok(serde_json::from_str(&text).unwrap()),
+                Some(Ok(Message::Text(text))) => return Ok(text.to_string()),
                 Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                 Some(Ok(Message::Close(Some(frame)))) => return Err(Some(frame.code.into())),
                 _ => return Err(None),
@@ -79,6 +84,17 @@ impl Socket {
             let message = self.next_within(SOON).await;
             if message["op"] != "heartbeat" {
                 return message;
+            }
+        }
+    }
+
+    /// The same as the text that came.
+    pub(crate) async fn next_text(&mut self) -> String {
+        loop {
+            let heard = timeout(SOON, self.hear_text()).await.expect("a message in time");
+            let text = heard.unwrap_or_else(|code| panic!("closed: {code:?}"));
+            if serde_json::from_str::<Value>(&text).unwrap()["op"] != "heartbeat" {
+                return text;
             }
         }
     }

@@ -1,6 +1,6 @@
 //! The erasure of a deleted thesis's text from the entries that hold it.
 
-use std::mem::take;
+use std::{mem::take, ops::RangeInclusive};
 
 use prost::Message as _;
 
@@ -14,14 +14,21 @@ const ENGAGEMENT: u32 = 9;
 /// An erasure appends two such entries, and replaces earlier entries in between.
 #[must_use]
 pub fn marks_erasure(stored: &[u8]) -> bool {
+    erased_entries(stored).is_some()
+}
+
+/// Returns the sequence numbers between which an erasure replaces entries, from the creation of the thesis to its
+/// deletion; none if the stored entry neither begins nor ends an erasure.
+#[must_use]
+pub fn erased_entries(stored: &[u8]) -> Option<RangeInclusive<u64>> {
     // Most entries are of another kind, and need not be decoded.
     if !EntryOutline::read(stored).is_ok_and(|outline| outline.kind == ENGAGEMENT) {
-        return false;
+        return None;
     }
-    match Entry::decode(stored).ok().and_then(|entry| entry.kind) {
-        Some(Kind::Engagement(ThesisChanged { thesis })) => thesis.deleted_at.is_some() && thesis.text.is_empty(),
-        _ => false,
-    }
+    let Some(Kind::Engagement(ThesisChanged { thesis })) = Entry::decode(stored).ok()?.kind else { return None };
+    let is_erased = thesis.deleted_at.is_some() && thesis.text.is_empty();
+    // A thesis that was deleted before its observation has no creation.
+    is_erased.then(|| thesis.sequence.unwrap_or_default()..=thesis.changed_in.unwrap_or(u64::MAX))
 }
 
 impl Entry {
@@ -90,6 +97,17 @@ mod tests {
             assert!(!marks_erasure(&stored(kind.clone())), "{kind:?}");
         }
         assert!(!marks_erasure(b"no entry") && !marks_erasure(b""));
+    }
+
+    #[test]
+    fn an_erasure_replaces_the_entries_from_the_creation_to_the_deletion() {
+        let range = |sequence, changed_in| {
+            let thesis = Thesis { deleted_at: Some(1), sequence, changed_in, ..thesis("") };
+            erased_entries(&entry(Kind::Engagement(ThesisChanged { thesis })).stored(7))
+        };
+        assert_eq!(range(Some(3), Some(5)), Some(3..=5));
+        assert_eq!(range(None, Some(5)), Some(0..=5));
+        assert_eq!(range(Some(3), None), Some(3..=u64::MAX));
     }
 
     #[test]

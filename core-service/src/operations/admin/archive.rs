@@ -69,8 +69,11 @@ pub async fn build_archive(
     Ok(iter(datasets).then(move |dataset| {
         let (core, archive) = (Arc::clone(&core), Arc::clone(&archive));
         async move {
+            let stop = core.stop.clone();
             let work = async move {
-                let files = archive.build(&dataset, day).await.map_err(failed)?;
+                // A build may take minutes and may end anywhere, so a core that stops does not wait for it.
+                let built = stop.run_until_cancelled(archive.build(&dataset, day)).await;
+                let files = built.ok_or_else(ApiError::unavailable)?.map_err(failed)?;
                 Ok(files.into_iter().map(|built| file(&dataset, built)).collect())
             };
             Ok::<_, Error>(v1::BuildArchiveResponse { data: core.run_to_end(work).await? })

@@ -20,7 +20,7 @@ use crate::{
         window::{CLOCK_SKEW_MS, DAY_MS},
     },
     key,
-    store::{Scan, StoreResult, schema},
+    store::{Scan, StoreError, StoreResult, schema},
     tables::{
         index_scope::IndexScope,
         theses::{
@@ -106,12 +106,14 @@ impl ThesisStore {
         let mut slice = IndexSlice { from: i64::MIN / 2, to: at - DAY_MS, after: None, descending: true };
         let (reader, mut latest) = (self.direct_reader(), None);
         for scope in lists_of(token) {
-            for dataset in view.datasets() {
-                let rows = reader.rows(dataset.name(), &scope, &slice, 1, RowFilter::At(at)).await?;
-                latest = latest.max(rows.first().map(|row| row.created_at));
-                // Skip older theses: the list of deleted theses may have very many that were removed before `at`.
-                slice.from = latest.unwrap_or(slice.from);
-            }
+            let (reader, scope, times) = (&reader, &scope, &slice);
+            let reads = view.datasets().iter().map(|dataset| async move {
+                let rows = reader.rows(dataset.name(), scope, times, 1, RowFilter::At(at)).await?;
+                Ok::<_, StoreError>(rows.first().map(|row| row.created_at))
+            });
+            latest = latest.max(try_join_all(reads).await?.into_iter().flatten().max());
+            // Skip older theses: the list of deleted theses may have very many that were removed before `at`.
+            slice.from = latest.unwrap_or(slice.from);
         }
         Ok(latest)
     }
