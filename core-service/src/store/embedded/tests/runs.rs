@@ -77,16 +77,16 @@ async fn append(store: &EmbeddedStore, model: &mut Model, head: i64, changes: &[
 
 async fn run(writes: Vec<Vec<RandomChange>>) {
     let store = EmbeddedStore::in_memory(Arc::new(Fixed::default()));
-    let mut versioned = [&PROFILE, &TOKEN_TOTALS].map(|table| (table, Model::new()));
-    let mut log = Model::new();
+    let tables: [&'static Table; 2] = [&PROFILE, &TOKEN_TOTALS];
+    let (mut models, mut log) = ([Model::new(), Model::new()], Model::new());
     for (head, changes) in (0..).zip(&writes) {
-        for (table, model) in &mut versioned {
+        for (table, model) in tables.into_iter().zip(&mut models) {
             apply(&store, table, model, changes).await;
         }
         append(&store, &mut log, head, changes).await;
     }
     let row = |clustering, version| Row { clustering, version, body: body(version) };
-    for (table, model) in &versioned {
+    for (table, model) in tables.into_iter().zip(&models) {
         let expected = model.iter().map(|(number, version)| {
             let key = row_key(table, *number);
             let clustering = key[table.partition.len()..].to_vec();
