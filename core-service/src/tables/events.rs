@@ -167,8 +167,8 @@ impl EventIndex {
         Ok(found)
     }
 
-    /// Finds the sequence numbers in the log, from the lowest up. The range is of one segment. An entry that only a newer
-    /// version knows is in none of the scopes of this version.
+    /// Finds the sequence numbers in the log, from the lowest up. The range is of one segment. An entry that only a
+    /// newer version knows is in none of the scopes of this version.
     async fn logged(&self, dataset: &str, scopes: &[EventScope], between: SeqRange) -> StoreResult<Vec<u64>> {
         if between.is_empty() {
             return Ok(Vec::new());

@@ -4,9 +4,9 @@
 //! the partition key, the node that gets the request reads each partition from its replicas. So the replicas' work is
 //! that of a read for each partition, and the bound of concurrent requests counts partitions.
 //!
-//! Keys that differ in the last column of the partition key and in that of the row share a request too. It has a list of
-//! values for each of the two columns, so it also reads the rows of other pairs of these values. Such groups are small.
-//! Logs have none: their partitions are large, and each value is looked up in each of them.
+//! Keys that differ in the last column of the partition key and in that of the row share a request too. It has a list
+//! of values for each of the two columns, so it also reads the rows of other pairs of these values. Such groups are
+//! small. Logs have none: their partitions are large, and each value is looked up in each of them.
 
 use std::collections::BTreeSet;
 

@@ -26,8 +26,8 @@ const PREPARE_LIMIT: TimeLimit = TimeLimit { time: Duration::from_secs(2), excee
 pub(super) enum Shape {
     /// A read of one row. Binds the key.
     Get { serial: bool },
-    /// A read of rows whose keys differ in the columns with these indexes, twice the same for one column. Binds the key,
-    /// with a list for each of these columns.
+    /// A read of rows whose keys differ in the columns with these indexes, twice the same for one column. Binds the
+    /// key, with a list for each of these columns.
     GetMany { columns: [usize; 2] },
     /// A read of a slice. Binds partition, lower bound, upper bound, limit.
     Scan { from: Edge, to: Edge, reverse: bool, serial: bool },
