@@ -169,7 +169,7 @@ impl LogCursor {
             Selection::Scopes(scopes) => {
                 let between = SeqRange { after, before, projected };
                 let seqs = shared.events.positions(name, scopes, between, true, wanted).await?;
-                let rows = store.get_many(name, &seqs).await?;
+                let rows = store.get_listed(name, &seqs).await?;
                 (seqs.len(), read_entries(lists, dataset, rows, renders.then_some(erasure))?)
             }
         };

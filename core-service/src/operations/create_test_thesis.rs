@@ -45,8 +45,10 @@ pub async fn create_test_thesis(
     let perform = async |seed: &str| {
         let dataset = Dataset::of_project(&call.caller.project.id);
         let reader = core.shared.theses.reader(&call.caller.view).await?;
-        let (profile_home, profile) = profile(&reader, call, &dataset, handle).await?;
-        let (token_home, token) = self::token(&reader, call, &dataset, token).await?;
+        // On a cluster each of them may take several reads, one after the other.
+        let profile = profile(&reader, call, &dataset, handle);
+        let token = self::token(&reader, call, &dataset, token);
+        let ((profile_home, profile), (token_home, token)) = tokio::try_join!(profile, token)?;
         let id = id::derive("th_", &["test", seed]);
         if profile_home.is_none() || token_home.is_none() {
             check_new_names(core, call, &dataset, &id, [profile_home.is_none(), token_home.is_none()]).await?;

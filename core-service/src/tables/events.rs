@@ -2,7 +2,8 @@
 //! only on the events that it finds, not on the length of the log.
 //!
 //! The index has a row for each scope and segment of the log. A segment that the log has not filled yet has no rows:
-//! its events are found in the log itself.
+//! its events are found in the log itself. The scopes that a read has found there stay in memory, so the next one
+//! decodes only newer entries.
 //!
 //! Deletions of theses are no events, and have a scope of their own for each token. Creations and deletions carry the
 //! token's totals, and at most a pair of derived events follows each creation. So the totals at any position of the log
@@ -11,10 +12,11 @@
 mod segments;
 mod totals;
 
-use std::ops::Bound;
+use std::{ops::Bound, sync::Arc};
 
 use bytes::Bytes;
 use futures::{StreamExt as _, TryStreamExt as _, stream};
+use quick_cache::sync::Cache;
 use thesis_proto::{
     reference::{handle_form, symbol_form},
     v1::EventType,
@@ -41,6 +43,8 @@ const FIRST_ROWS: usize = 64;
 const FIRST_BUCKETS: usize = 8;
 /// Each read of a scope's rows, or of its buckets, takes this many times as many as the one before.
 const READ_GROWTH: usize = 4;
+/// Maximum number of logs whose open segment is in memory.
+const MAX_OPEN_SEGMENTS: usize = 256;
 
 /// The keys that events are indexed by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -116,6 +120,8 @@ impl SeqRange {
 pub struct EventIndex {
     backend: SharedBackend,
     log: LogStore,
+    /// By log: the last segment that a read found open. Projected entries never get other scopes.
+    open_segments: Arc<Cache<String, Arc<OpenSegment>>>,
 }
 
 impl EventIndex {
@@ -125,7 +131,8 @@ impl EventIndex {
     }
 
     pub fn with_log(log: LogStore) -> Self {
-        Self { backend: SharedBackend::clone(log.backend()), log }
+        let open_segments = Arc::new(Cache::new(MAX_OPEN_SEGMENTS));
+        Self { backend: SharedBackend::clone(log.backend()), log, open_segments }
     }
 
     /// Reads the first sequence numbers in any of these scopes, from the highest down or from the lowest up.
@@ -160,15 +167,32 @@ impl EventIndex {
         Ok(found)
     }
 
-    /// Finds the sequence numbers in the log, from the lowest up. The range is shorter than a segment. An entry that
-    /// only a newer version knows is in none of the scopes of this version.
+    /// Finds the sequence numbers in the log, from the lowest up. The range is of one segment. An entry that only a
+    /// newer version knows is in none of the scopes of this version.
     async fn logged(&self, dataset: &str, scopes: &[EventScope], between: SeqRange) -> StoreResult<Vec<u64>> {
         if between.is_empty() {
             return Ok(Vec::new());
         }
-        let mut entries = self.log.known_entries(dataset, between.after, between.before - 1).await?;
-        entries.retain(|sequenced| EventScope::of(&sequenced.entry).iter().any(|scope| scopes.contains(scope)));
-        Ok(entries.iter().map(|sequenced| sequenced.seq).collect())
+        let mut found = self.open_segment(dataset, between.before - 1).await?.positions(scopes);
+        found.retain(|seq| *seq > between.after && *seq < between.before);
+        Ok(found)
+    }
+
+    /// Reads the segment of a projected entry, up to this entry or a later one.
+    async fn open_segment(&self, dataset: &str, upto: u64) -> StoreResult<Arc<OpenSegment>> {
+        let known = self.open_segments.get(dataset);
+        let mut segment = match known.as_ref().filter(|known| segment_of(known.upto()) == segment_of(upto)) {
+            Some(known) if known.upto() >= upto => return Ok(Arc::clone(known)),
+            Some(known) => OpenSegment::clone(known),
+            None => OpenSegment::beginning(upto),
+        };
+        let entries = self.log.known_entries(dataset, segment.upto(), upto).await?;
+        entries.iter().for_each(|entry| segment.add(entry));
+        let segment = Arc::new(segment);
+        if known.is_none_or(|known| known.upto() < segment.upto()) {
+            self.open_segments.insert(dataset.to_owned(), Arc::clone(&segment));
+        }
+        Ok(segment)
     }
 
     /// Finds the sequence numbers in the index.

@@ -7,9 +7,10 @@ mod checkpoints;
 mod prefix;
 mod recent_entries;
 mod replace;
+mod scattered;
 mod times;
 
-use std::{collections::HashMap, ops::Bound, sync::Arc};
+use std::{ops::Bound, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
 use quick_cache::sync::Cache;
@@ -17,6 +18,7 @@ use quick_cache::sync::Cache;
 use self::{
     prefix::{OTHER_PREFIX, first_prefix},
     recent_entries::RecentEntries,
+    scattered::ListedEntries,
 };
 use crate::{
     domain::entry::{Entry, EntryOutline, SequencedEntry},
@@ -40,8 +42,6 @@ const BUCKET: u64 = 10_000;
 const HEAD_ROW: i64 = -1;
 /// Sequence number of the row that describes an import, in the first bucket.
 const IMPORT_ROW: i64 = -2;
-/// Maximum number of rows per wanted entry for which entries are read as one slice.
-const MAX_ROWS_PER_ENTRY: usize = 4;
 /// Maximum number of retries of an append in doubt.
 const DOUBT_RETRIES: u32 = 5;
 
@@ -71,6 +71,7 @@ pub struct LogStore {
     recent: Arc<RecentEntries>,
     /// Times of entries, by log and sequence number.
     times: Arc<Cache<(String, u64), i64>>,
+    listed: Arc<ListedEntries>,
 }
 
 /// Number of entries that the bucket after this head can still take. A batch never spans two buckets.
@@ -107,7 +108,8 @@ pub fn outline(body: &[u8]) -> StoreResult<EntryOutline> {
 impl LogStore {
     /// Logs of this backend.
     pub fn new(backend: SharedBackend) -> Self {
-        Self { backend, recent: Arc::default(), times: Arc::new(Cache::new(times::MAX_TIMES)) }
+        let times = Arc::new(Cache::new(times::MAX_TIMES));
+        Self { backend, recent: Arc::default(), times, listed: Arc::default() }
     }
 
     pub(crate) fn backend(&self) -> &SharedBackend {
@@ -247,27 +249,6 @@ impl LogStore {
             return Ok(Some(entry));
         }
         self.get_stored(log, seq).await
-    }
-
-    /// Reads entries by their sequence numbers, in the same order. Entries that are close together are read as one
-    /// slice.
-    pub async fn get_many(&self, log: &str, seqs: &[u64]) -> StoreResult<Vec<(u64, Bytes)>> {
-        let in_memory = seqs.iter().filter_map(|seq| Some((*seq, self.recent.get(log, *seq)?)));
-        let mut entries: HashMap<u64, Bytes> = in_memory.collect();
-        let missing: Vec<u64> = seqs.iter().copied().filter(|seq| !entries.contains_key(seq)).collect();
-        if let (Some(lowest), Some(highest)) = (missing.iter().min(), missing.iter().max()) {
-            let slice = usize::try_from(highest - lowest + 1).unwrap_or(usize::MAX);
-            if slice <= missing.len().saturating_mul(MAX_ROWS_PER_ENTRY) {
-                entries.extend(self.read(log, lowest - 1, *highest, slice).await?);
-            } else {
-                let keys: Vec<_> = missing.iter().map(|seq| key![log, int(bucket_of(*seq)), int(*seq)]).collect();
-                let rows = self.backend.get_many(&schema::EVENT_LOG, &keys).await?;
-                for (seq, row) in missing.iter().zip(rows).filter_map(|(seq, row)| Some((*seq, row?))) {
-                    entries.insert(seq, payload(row)?);
-                }
-            }
-        }
-        Ok(seqs.iter().filter_map(|seq| Some((*seq, entries.remove(seq)?))).collect())
     }
 
     /// The entries after `after` up to `upto`, oldest first, as far as they are in memory.

@@ -1,8 +1,11 @@
 //! Writes inside one write transaction of each file.
 //!
-//! The rows of a write go into a table in the order of their keys. Several new rows between two stored ones are
-//! inserted together, so the engine fills its pages. A single insert splits a full page into halves instead, and the
-//! pages of a log or of an index that grows at its end would stay half empty.
+//! The rows of a write go into a table in the order of their keys. Several new rows of a partition between two stored
+//! ones are inserted together, so the engine fills its pages. A single insert splits a full page into halves instead,
+//! and the pages of a log or of an index that grows at its end would stay half empty.
+//!
+//! All other rows are put without a read before, since a search for the place costs nearly as much as the put. A change
+//! with a lower version is rare: then the newer row is put back.
 
 use std::{collections::HashMap, mem, ops::Bound};
 
@@ -66,6 +69,8 @@ pub(super) enum WriteOutcome {
 /// A row that is put or removed.
 struct RowWrite<'w> {
     table: &'static Table,
+    /// The columns of its partition.
+    partition: &'w [Value],
     key: Vec<u8>,
     version: i64,
     body: Option<&'w Bytes>,
@@ -88,6 +93,12 @@ impl RowWrite<'_> {
     fn replaces(&self, stored: &[u8]) -> Result<bool, redb::Error> {
         Ok(self.table.writes == Writes::Conditional || StoredRow::decode(stored)?.version <= self.version)
     }
+}
+
+/// True if the first rows may be a run: enough of them are in one partition. Between rows of different partitions there
+/// are nearly always stored ones.
+fn may_begin_run(rows: &[RowWrite<'_>]) -> bool {
+    rows.get(MIN_RUN - 1).is_some_and(|row| row.partition == rows[0].partition)
 }
 
 type Expiry<'tx> = redb::Table<'tx, (i64, &'static str, &'static [u8]), ()>;
@@ -165,8 +176,8 @@ impl<'tx> Batch<'tx> {
     pub(super) fn apply(&mut self, changes: &[Change]) -> Result<(), redb::Error> {
         let mut rows = Vec::with_capacity(changes.len());
         for Change { table, key, version, body, ttl } in changes {
-            let key = self.key(table, key)?;
-            rows.push(RowWrite { table, key, version: *version, body: body.as_ref(), ttl: *ttl });
+            let (partition, key) = (&key[..table.partition.len()], self.key(table, key)?);
+            rows.push(RowWrite { table, partition, key, version: *version, body: body.as_ref(), ttl: *ttl });
         }
         rows.sort_by(|one, other| (one.table.name, &one.key).cmp(&(other.table.name, &other.key)));
         rows.dedup_by(|next, kept| {
@@ -187,8 +198,9 @@ impl<'tx> Batch<'tx> {
             if !self.holds(transaction.table, &key, write.expect)? {
                 return Ok(false);
             }
-            let (table, ttl) = (transaction.table, transaction.ttl);
-            rows.push(RowWrite { table, key, version: write.version, body: write.body.as_ref(), ttl });
+            let Transaction { table, partition, ttl, .. } = transaction;
+            let (version, body) = (write.version, write.body.as_ref());
+            rows.push(RowWrite { table, partition, key, version, body, ttl: *ttl });
         }
         rows.sort_by(|one, other| one.key.cmp(&other.key));
         self.write_sorted(&rows)?;
@@ -208,54 +220,59 @@ impl<'tx> Batch<'tx> {
 
     /// Writes rows of one table, in the order of their keys, each at most once.
     fn write_sorted(&mut self, mut rows: &[RowWrite<'_>]) -> Result<(), redb::Error> {
-        let (now_ms, mut has_written) = (self.now_ms, false);
         let is_log = rows.first().is_some_and(|row| is_in_log_file(row.table.name));
+        let mut has_written = false;
         while let Some(first) = rows.first() {
-            let mut cursor = self.table(first.table.name)?.lower_bound_mut(Bound::Included(first.key.as_slice()))?;
-            // The first row replaces a stored one, or the first rows go before the next stored one.
-            let (together, is_stored) = match cursor.peek_next()? {
-                None => (rows.len(), false),
-                Some((next, stored)) if next.value() == first.key.as_slice() => {
-                    if !first.replaces(stored.value())? {
-                        rows = &rows[1..];
-                        continue;
-                    }
-                    (1, true)
-                }
-                Some((next, _)) => (rows.partition_point(|row| row.key.as_slice() < next.value()), false),
-            };
-            let (now, later) = rows.split_at(together);
+            let inserted = if may_begin_run(rows) { self.insert_run(rows)? } else { 0 };
+            let (now, later) = rows.split_at(inserted.max(1));
+            has_written |= if inserted == 0 { self.put(first)? } else { now.iter().any(|row| row.body.is_some()) };
             rows = later;
-            // There is nothing to remove where no row is stored.
-            has_written |= is_stored || now.iter().any(|row| row.body.is_some());
-            if together < MIN_RUN {
-                drop(cursor);
-                now.iter().filter(|row| is_stored || row.body.is_some()).try_for_each(|row| self.put(row))?;
-                continue;
-            }
-            for row in now {
-                if let Some(value) = row.value(now_ms) {
-                    cursor.insert_before(row.key.as_slice(), value.as_slice())?;
-                }
-            }
-            cursor.close()?;
-            now.iter().try_for_each(|row| self.move_expiry(row, 0))?;
         }
         self.written.log |= has_written && is_log;
         self.written.rows |= has_written && !is_log;
         Ok(())
     }
 
-    fn put(&mut self, row: &RowWrite<'_>) -> Result<(), redb::Error> {
+    /// Inserts the first rows together, if enough of them go before the next stored row. Returns their number.
+    fn insert_run(&mut self, rows: &[RowWrite<'_>]) -> Result<usize, redb::Error> {
+        let (first, now_ms) = (&rows[0], self.now_ms);
+        let mut cursor = self.table(first.table.name)?.lower_bound_mut(Bound::Included(first.key.as_slice()))?;
+        let run = match cursor.peek_next()? {
+            None => rows.len(),
+            Some((next, _)) => rows.partition_point(|row| row.key.as_slice() < next.value()),
+        };
+        if run < MIN_RUN {
+            return Ok(0);
+        }
+        for row in &rows[..run] {
+            // There is nothing to remove where no row is stored.
+            if let Some(value) = row.value(now_ms) {
+                cursor.insert_before(row.key.as_slice(), value.as_slice())?;
+            }
+        }
+        cursor.close()?;
+        rows[..run].iter().try_for_each(|row| self.move_expiry(row, 0))?;
+        Ok(run)
+    }
+
+    /// Puts or removes a row, unless the stored one has a higher version. Returns whether that changed anything.
+    fn put(&mut self, row: &RowWrite<'_>) -> Result<bool, redb::Error> {
         let value = row.value(self.now_ms);
         let table = self.table(row.table.name)?;
         let before = match &value {
             Some(value) => table.insert(row.key.as_slice(), value.as_slice())?,
             None => table.remove(row.key.as_slice())?,
         };
-        let expired_ms = before.map(|before| Ok::<_, redb::Error>(StoredRow::decode(before.value())?.expires_ms));
-        let expired_ms = expired_ms.transpose()?.unwrap_or_default();
-        self.move_expiry(row, expired_ms)
+        let Some(before) = before.map(|before| before.value().to_vec()) else {
+            self.move_expiry(row, 0)?;
+            return Ok(value.is_some());
+        };
+        if !row.replaces(&before)? {
+            self.table(row.table.name)?.insert(row.key.as_slice(), before.as_slice())?;
+            return Ok(false);
+        }
+        self.move_expiry(row, StoredRow::decode(&before)?.expires_ms)?;
+        Ok(true)
     }
 
     /// Moves a row in the index of rows that expire. The row before expired at `expired_ms`; 0 for never.

@@ -68,17 +68,22 @@ async fn get_group<'a>(
         let row = get(store, table, key, Consistency::Quorum).await?;
         return Ok(row.map(|row| (key, row)).into_iter().collect());
     }
-    let column = group.column;
-    let statement = store.statement(table, Shape::GetMany { column }).await?;
+    let columns = group.columns;
+    let statement = store.statement(table, Shape::GetMany { columns }).await?;
     let mut values: Vec<Bind<'_>> = group.keys[0].iter().map(Bind::from).collect();
-    values[column] = Bind::List(group.keys.iter().map(|key| Bind::from(&key[column])).collect());
+    for column in columns {
+        values[column] = Bind::List(group.values(column).into_iter().map(Bind::from).collect());
+    }
     // A node that pages an answer reads one partition after the other.
     let request = store.session.execute_unpaged(&statement, values).map_err(unavailable);
     let answer = store.run(group.partition_count(table), READ_LIMIT, request).await?;
+    let [first, last] = columns;
     let mut found = Vec::with_capacity(group.keys.len());
     for mut row in rows(answer)? {
-        let key = group.keys.iter().find(|key| row.clustering.first() == Some(&key[column]));
-        let key = *key.ok_or_else(|| StoreError::Damaged("an answer has a row of another key".to_owned()))?;
+        let is_of_row =
+            |key: &[Value]| row.clustering.first() == Some(&key[first]) && row.clustering.last() == Some(&key[last]);
+        // Two lists give the rows of other pairs of their values too.
+        let Some(key) = group.keys.iter().copied().find(|key| is_of_row(key)) else { continue };
         row.clustering = key[table.partition.len()..].to_vec();
         found.push((key, row));
     }

@@ -26,8 +26,9 @@ const PREPARE_LIMIT: TimeLimit = TimeLimit { time: Duration::from_secs(2), excee
 pub(super) enum Shape {
     /// A read of one row. Binds the key.
     Get { serial: bool },
-    /// A read of rows whose keys differ in the column with this index. Binds the key, with a list for that column.
-    GetMany { column: usize },
+    /// A read of rows whose keys differ in the columns with these indexes, twice the same for one column. Binds the
+    /// key, with a list for each of these columns.
+    GetMany { columns: [usize; 2] },
     /// A read of a slice. Binds partition, lower bound, upper bound, limit.
     Scan { from: Edge, to: Edge, reverse: bool, serial: bool },
     /// An unconditional write. Binds timestamp, TTL, body, version, key.
@@ -70,11 +71,14 @@ impl Shape {
         };
         match self {
             Self::Get { .. } => format!("SELECT \"body\", \"version\" FROM {name} WHERE {key}"),
-            Self::GetMany { column } => {
-                let column = table.partition.iter().chain(table.clustering).nth(column);
-                let column = format!("\"{}\"", column.expect("the index of a column of the key").name);
-                let key = key.replace(&format!("{column} = ?"), &format!("{column} IN ?"));
-                format!("SELECT {column}, \"body\", \"version\" FROM {name} WHERE {key}")
+            Self::GetMany { columns } => {
+                let listed = table.partition.iter().chain(table.clustering).enumerate();
+                let listed = listed.filter(|(index, _)| columns.contains(index));
+                let listed: Vec<_> = listed.map(|(_, column)| format!("\"{}\"", column.name)).collect();
+                let with_list =
+                    |key: String, column: &String| key.replace(&format!("{column} = ?"), &format!("{column} IN ?"));
+                let key = listed.iter().fold(key, with_list);
+                format!("SELECT {}, \"body\", \"version\" FROM {name} WHERE {key}", listed.join(", "))
             }
             Self::Scan { from, to, reverse, .. } => {
                 let columns: String = table.clustering.iter().map(|column| format!("\"{}\", ", column.name)).collect();
@@ -214,14 +218,19 @@ mod tests {
     use crate::store::schema::{EVENT_LOG, TOKEN_TOTALS};
 
     #[test]
-    fn rows_whose_keys_differ_in_one_column_have_a_list_of_its_values() {
-        let text = |table, column| Shape::GetMany { column }.text("ks", table);
+    fn rows_whose_keys_differ_in_a_column_have_a_list_of_its_values() {
+        let text = |table, columns| Shape::GetMany { columns }.text("ks", table);
         assert_eq!(
-            text(&TOKEN_TOTALS, 1),
+            text(&TOKEN_TOTALS, [1, 1]),
             "SELECT \"token\", \"body\", \"version\" FROM \"ks\".\"token_totals\" \
              WHERE \"dataset\" = ? AND \"token\" IN ? AND \"profile\" = ?"
         );
-        assert!(text(&EVENT_LOG, 2).ends_with(" WHERE \"dataset\" = ? AND \"bucket\" = ? AND \"seq\" IN ?"));
+        assert_eq!(
+            text(&TOKEN_TOTALS, [1, 2]),
+            "SELECT \"token\", \"profile\", \"body\", \"version\" FROM \"ks\".\"token_totals\" \
+             WHERE \"dataset\" = ? AND \"token\" IN ? AND \"profile\" IN ?"
+        );
+        assert!(text(&EVENT_LOG, [2, 2]).ends_with(" WHERE \"dataset\" = ? AND \"bucket\" = ? AND \"seq\" IN ?"));
     }
 
     #[test]
@@ -239,7 +248,7 @@ mod tests {
             assert_eq!(policies(Shape::Get { serial }), (true, true));
             assert_eq!(policies(Shape::Scan { from: None, to: None, reverse: false, serial }), (true, true));
         }
-        assert_eq!(policies(Shape::GetMany { column: 1 }), (true, true));
+        assert_eq!(policies(Shape::GetMany { columns: [1, 1] }), (true, true));
         for shape in [Shape::Put, Shape::Delete] {
             assert_eq!(policies(shape), (false, true), "{shape:?}");
         }

@@ -43,7 +43,7 @@ pub(super) fn positions_of_row(row: &Row) -> impl Iterator<Item = u64> {
 }
 
 /// Collects the scopes of entries until they fill a segment. The default is the beginning of a log.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub struct OpenSegment {
     /// The last entry that was added.
     upto: u64,
@@ -68,6 +68,16 @@ impl OpenSegment {
             self.offsets.entry(scope.text()).or_default().push(offset);
         }
         self.upto = *seq;
+    }
+
+    /// The sequence numbers of its entries in any of these scopes, from the lowest up.
+    pub(super) fn positions(&self, scopes: &[EventScope]) -> Vec<u64> {
+        let first = segment_of(self.upto) * SEGMENT + 1;
+        let offsets = scopes.iter().filter_map(|scope| self.offsets.get(&scope.text())).flatten();
+        let mut positions: Vec<u64> = offsets.map(|offset| first + u64::from(*offset)).collect();
+        positions.sort_unstable();
+        positions.dedup();
+        positions
     }
 
     /// Adds entries whose rows are written. Without the entries before them, the segment goes back to the default.

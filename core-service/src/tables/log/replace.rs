@@ -51,6 +51,7 @@ impl LogStore {
             return Err(StoreError::Damaged(format!("entry {seq} of log {log} is not at its place")));
         }
         self.recent.replace(log, seq, &entry);
+        self.listed.remove(log, seq);
         Ok(())
     }
 }

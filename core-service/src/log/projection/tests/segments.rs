@@ -156,6 +156,19 @@ async fn positions_equal_a_filter_of_the_log_at_every_projected_position() {
 }
 
 #[tokio::test]
+async fn positions_are_right_in_any_order_of_projected_positions() {
+    let log = random_log(&mut Dice(4), 0, 300);
+    let entries = entries_of(&log);
+    let backend: SharedBackend = projected(true, &entries, &[&entries]).await;
+    let (index, mut dice) = (EventIndex::new(backend), Dice(5));
+    for _ in 0..500 {
+        // Often near the last one, and often in another segment.
+        let position = if dice.roll(2) == 0 { 1 + dice.roll(300) } else { 290 + dice.roll(10) };
+        check(&index, &mut dice, &log, position).await;
+    }
+}
+
+#[tokio::test]
 async fn rows_are_the_same_wherever_a_projector_starts() {
     let entries = entries_of(&random_log(&mut Dice(1), 0, 130));
     let whole = projected(true, &entries, &[&entries]).await;

@@ -231,6 +231,24 @@ async fn a_later_page_of_another_core_shows_no_erased_text() {
 }
 
 #[tokio::test]
+async fn a_list_of_an_authors_events_shows_no_erased_text() {
+    let [writer, reader] = writer_and_reader().await;
+    let filters = Some(v1::EventFilters { handle: vec!["writer".to_owned()], ..v1::EventFilters::default() });
+    let request = v1::ListEventsRequest { filters, ..v1::ListEventsRequest::default() };
+    let texts = async |core: &Arc<Core>| {
+        let page = local(core).events.list_events(with_key(request.clone())).await.unwrap().into_inner();
+        page.data.into_iter().filter_map(created_text).collect::<Vec<_>>()
+    };
+    for core in [&writer, &reader, &reader] {
+        assert_eq!(texts(core).await, [SECRET]);
+    }
+    erase_secret(&writer).await;
+    for core in [&reader, &writer] {
+        assert_eq!(texts(core).await, [""]);
+    }
+}
+
+#[tokio::test]
 async fn an_event_of_another_core_has_no_erased_text() {
     let [writer, reader] = writer_and_reader().await;
     let entries = stored(&reader.shared.backend).await;

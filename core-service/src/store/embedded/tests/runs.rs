@@ -10,7 +10,7 @@ use crate::{
     key,
     store::{
         ConditionalWrite, Expect,
-        schema::{EVENT_LOG, PROFILE},
+        schema::{EVENT_LOG, PROFILE, TOKEN_TOTALS},
     },
 };
 
@@ -23,12 +23,14 @@ fn body(version: i64) -> Bytes {
     vec![version.to_le_bytes()[0]; 300].into()
 }
 
-fn profile(number: u8) -> Vec<Value> {
-    key!["d", format!("{number:03}")]
+/// The key of a row: in a partition of its own, or in one with all others if the table has such partitions.
+fn row_key(table: &Table, number: u8) -> Vec<Value> {
+    let number = format!("{number:03}");
+    if table.clustering.is_empty() { key!["d", number] } else { key!["d", "t", number] }
 }
 
 /// Applies changes. The last one with the highest version counts.
-async fn apply(store: &EmbeddedStore, model: &mut Model, changes: &[RandomChange]) {
+async fn apply(store: &EmbeddedStore, table: &'static Table, model: &mut Model, changes: &[RandomChange]) {
     let mut last: BTreeMap<u8, (i64, bool)> = BTreeMap::new();
     for (number, version, puts) in changes {
         let kept = last.entry(*number).or_insert((*version, *puts));
@@ -47,8 +49,8 @@ async fn apply(store: &EmbeddedStore, model: &mut Model, changes: &[RandomChange
         }
     }
     let changes = changes.iter().map(|(number, version, puts)| Change {
-        table: &PROFILE,
-        key: profile(*number),
+        table,
+        key: row_key(table, *number),
         version: *version,
         body: puts.then(|| body(*version)),
         ttl: None,
@@ -75,15 +77,23 @@ async fn append(store: &EmbeddedStore, model: &mut Model, head: i64, changes: &[
 
 async fn run(writes: Vec<Vec<RandomChange>>) {
     let store = EmbeddedStore::in_memory(Arc::new(Fixed::default()));
-    let (mut profiles, mut log) = (Model::new(), Model::new());
+    let tables: [&'static Table; 2] = [&PROFILE, &TOKEN_TOTALS];
+    let (mut models, mut log) = ([Model::new(), Model::new()], Model::new());
     for (head, changes) in (0..).zip(&writes) {
-        apply(&store, &mut profiles, changes).await;
+        for (table, model) in tables.into_iter().zip(&mut models) {
+            apply(&store, table, model, changes).await;
+        }
         append(&store, &mut log, head, changes).await;
     }
     let row = |clustering, version| Row { clustering, version, body: body(version) };
-    let found = store.all(&PROFILE).await.unwrap();
-    let expected = profiles.iter().map(|(number, version)| (profile(*number), row(Vec::new(), *version)));
-    assert_eq!(found, expected.collect::<Vec<_>>());
+    for (table, model) in tables.into_iter().zip(&models) {
+        let expected = model.iter().map(|(number, version)| {
+            let key = row_key(table, *number);
+            let clustering = key[table.partition.len()..].to_vec();
+            (key, row(clustering, *version))
+        });
+        assert_eq!(store.all(table).await.unwrap(), expected.collect::<Vec<_>>());
+    }
     let mut scan = Scan::all(&EVENT_LOG, key!["d", 0], usize::MAX);
     scan.from = std::ops::Bound::Included(key![0]);
     let expected = log.iter().map(|(number, version)| row(key![i64::from(*number)], *version));
