@@ -9,10 +9,7 @@ use core_service::store::{
 use redb::{Builder, Database, ReadableDatabase as _, ReadableTable as _, TableDefinition, TableError};
 use tokio::time::Instant;
 
-use crate::{
-    Failure,
-    report::{bytes_written, disk_bytes},
-};
+use crate::{Failure, report::bytes_written};
 
 /// The memory for pages with which the service opens its files.
 const CACHE_BYTES: usize = 160 << 20;
@@ -67,7 +64,7 @@ pub(crate) fn replay(dir: &Path, theses_per_commit: f64) -> Result<Replayed, Fai
         rows: rows.len() as u64,
         seconds,
         bytes_written: after.zip(before).map(|(after, before)| after - before),
-        file_bytes: disk_bytes(&file.as_file().metadata()?),
+        file_bytes: file.as_file().metadata()?.len(),
     })
 }
 

@@ -38,7 +38,7 @@ use crate::{
     data::{Data, Facts},
     engine::{Replayed, live_bytes},
     process::{PLAN, PLAN_NAME, SECRET_KEY, SERVICE_TOKEN, test_key},
-    report::{aim, bytes_written, disk_bytes, number, row},
+    report::{aim, bytes_written, number, row},
     store::Setup,
 };
 
@@ -67,10 +67,10 @@ impl Loaded {
     }
 }
 
-/// The disk space of an embedded store's files; 0 on a cluster.
+/// The size of an embedded store's files; 0 on a cluster.
 pub(crate) fn store_bytes(dir: &Path) -> u64 {
     let files = files_in(dir);
-    [files.log, files.rows].iter().map(|file| std::fs::metadata(file).map_or(0, |file| disk_bytes(&file))).sum()
+    [files.log, files.rows].iter().map(|file| std::fs::metadata(file).map_or(0, |file| file.len())).sum()
 }
 
 /// Starts a core in this process.
@@ -299,7 +299,7 @@ pub(crate) fn print(loaded: &Loaded, bare: Option<&Replayed>) {
         let [ours, engine] = bytes.map(|(whole, theses)| each(whole, theses));
         line("bytes written a thesis", ours, engine, "", "");
         let [ours, engine] = [(loaded.file_bytes, loaded.theses), (bare.file_bytes, bare.theses)];
-        line("disk space in bytes a thesis", each(Some(ours.0), ours.1), each(Some(engine.0), engine.1), "", "");
+        line("file growth in bytes a thesis", each(Some(ours.0), ours.1), each(Some(engine.0), engine.1), "", "");
         line("pages in use in bytes a thesis", each(loaded.live_bytes, loaded.theses), None, "", "");
     }
 }

@@ -1,6 +1,6 @@
 //! Figures: percentiles, the system's figures of a process, and how they are printed.
 
-use std::{fs::Metadata, os::unix::fs::MetadataExt as _, time::Duration};
+use std::time::Duration;
 
 /// Linux's unit of processor time, on every machine.
 const TICKS_PER_SECOND: f64 = 100.0;
@@ -55,12 +55,6 @@ pub(crate) fn row(cells: &[&str]) {
 pub(crate) fn bytes_written() -> Option<u64> {
     let told = std::fs::read_to_string("/proc/self/io").ok()?;
     told.lines().find_map(|line| line.strip_prefix("write_bytes: "))?.parse().ok()
-}
-
-/// The space that a file takes on its disk. The engine doubles the length of a full file, and the part that it has not
-/// written yet takes no space.
-pub(crate) fn disk_bytes(file: &Metadata) -> u64 {
-    file.blocks() * 512
 }
 
 /// Processor time of a process, where the system tells.
