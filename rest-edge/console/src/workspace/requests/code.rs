@@ -2,7 +2,7 @@
 
 use thesis_proto::v1;
 
-use super::sdk::SdkCall;
+use super::sdk::{SdkCall, literal};
 use crate::Operation;
 
 /// The call in one language.
@@ -17,11 +17,6 @@ pub(super) struct CodeSample {
 /// A text, quoted for a shell.
 fn shell(text: &str) -> String {
     format!("'{}'", text.replace('\'', "'\\''"))
-}
-
-/// A text as a string literal, which is the same in Python, JavaScript and Go because addresses are ASCII.
-pub(super) fn literal(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
 }
 
 /// The calls in each language, and by the SDKs where one of `operations` is the call. `has_body` is true if the call sends

@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use percent_encoding::percent_decode_str;
 use thesis_proto::v1;
 
-use super::{code::literal, show::parameters};
 use crate::Operation;
 
 /// The call of an operation with its arguments.
@@ -15,6 +14,21 @@ pub(super) struct SdkCall<'a> {
     parts: Vec<String>,
     /// The parameters of the query, decoded.
     query: Vec<(String, String)>,
+}
+
+/// A text as a string literal, which is the same in Python, JavaScript and Go.
+pub(super) fn literal(text: &str) -> String {
+    serde_json::Value::from(text).to_string()
+}
+
+/// The names and values of a query.
+pub(super) fn parameters(query: &str) -> Vec<(String, String)> {
+    let decoded = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    pairs
+        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+        .map(|(name, value)| (decoded(name), decoded(value)))
+        .collect()
 }
 
 /// The parameters of a path, which the route names in braces.
@@ -160,5 +174,12 @@ mod tests {
                 "{method} {route}?{query}"
             );
         }
+    }
+
+    #[test]
+    fn parameters_are_decoded() {
+        let shown = parameters("token=%24RUN&text=a+b&&flag&ticket=***&x=%ff");
+        let expected = [("token", "$RUN"), ("text", "a b"), ("flag", ""), ("ticket", "***"), ("x", "\u{fffd}")];
+        assert_eq!(shown, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
     }
 }

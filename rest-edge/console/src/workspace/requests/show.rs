@@ -5,12 +5,12 @@ use std::sync::Arc;
 use askama::Template;
 use axum::extract::Path;
 use http::StatusCode;
-use percent_encoding::percent_decode_str;
 use thesis_proto::{time::from_millis, v1};
 
 use super::{
     KeyNames, TAB, Workspace, badge,
     code::{self, CodeSample},
+    sdk::parameters,
 };
 use crate::{
     Page,
@@ -33,16 +33,6 @@ struct RequestPage {
     had_body: bool,
     /// The path of the list with the other requests of the key.
     of_key: String,
-}
-
-/// The names and values of a query.
-pub(super) fn parameters(query: &str) -> Vec<(String, String)> {
-    let decoded = |text: &str| percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned();
-    let pairs = query.split('&').filter(|pair| !pair.is_empty());
-    pairs
-        .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
-        .map(|(name, value)| (decoded(name), decoded(value)))
-        .collect()
 }
 
 pub(super) async fn show(workspace: Workspace, Path((_, _, at, id)): Path<(String, String, i64, String)>) -> Page {
@@ -71,16 +61,4 @@ pub(super) async fn show(workspace: Workspace, Path((_, _, at, id)): Path<(Strin
         workspace,
     };
     render(StatusCode::OK, &page)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn parameters_are_decoded() {
-        let shown = parameters("token=%24RUN&text=a+b&&flag&ticket=***&x=%ff");
-        let expected = [("token", "$RUN"), ("text", "a b"), ("flag", ""), ("ticket", "***"), ("x", "\u{fffd}")];
-        assert_eq!(shown, expected.map(|(name, value)| (name.to_owned(), value.to_owned())));
-    }
 }
