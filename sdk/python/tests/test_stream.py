@@ -157,7 +157,7 @@ class Following(unittest.TestCase):
         message = next(made.stream_events())
         assert isinstance(message, GapMessage)
         self.assertEqual([one.id for one in made.missed_events(message.gap)], ["evt_3"])
-        self.assertEqual(script.requests[1].url.raw_path.decode(), "/v1/events?token=RUN&text=a%26b")
+        self.assertEqual(script.requests[1].url.raw_path.decode(), "/v1/events?token=RUN&text=a%26b&limit=100")
 
     def test_a_gap_leads_to_no_other_service(self) -> None:
         script = Script()

@@ -43,7 +43,7 @@ class AsyncBase:
             base_url: The address of the service, such as `https://theses.example`.
             api_key: A key, `svc_test_…` or `svc_live_…`. None suffices for what everybody may read, such as the keys of
                 the log.
-            timeout: Seconds for each try, to the last byte of its response.
+            timeout: Seconds for each try, to the last byte of its response; of a file, for each read.
             max_retries: Tries after the first one.
             user_agent: The name of your program, such as `bot/1.2`. The header `User-Agent` has it after that of this
                 package.
@@ -81,7 +81,10 @@ class AsyncBase:
         for retry in itertools.count(1):
             error: TradeThesisError
             try:
-                response = await send_async(self._http, self._requests.arguments(call, given.timeout))
+                arguments = self._requests.arguments(call, given.timeout)
+                response = await (
+                    self._http.request(**arguments) if call.is_file else send_async(self._http, arguments)
+                )
             except BROKEN as broken:
                 error = failure(broken)
                 error.__cause__ = broken

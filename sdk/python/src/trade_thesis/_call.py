@@ -18,7 +18,7 @@ class Options:
     """What one call does otherwise than its client. None leaves it as the client does it."""
 
     timeout: float | None = None
-    """Seconds for each try, to the last byte of its response. A large file needs more than the default."""
+    """Seconds for each try, to the last byte of its response; of a file, for each read."""
     max_retries: int | None = None
     """Tries after the first one."""
 
@@ -34,6 +34,11 @@ class Call(Generic[T]):
     body: Mapping[str, Any] | None = None
     idempotency_key: str | None = None
     repeatable: bool = True
+
+    @property
+    def is_file(self) -> bool:
+        """Whether the response may be too large for the timeout of a try."""
+        return self.read is read_bytes
 
 
 def json_reader(read: Callable[[Any], T]) -> Callable[[httpx.Response], T]:
