@@ -1,7 +1,6 @@
 //! The documentation at `/docs`: guides in Markdown, the errors, the proto files, and the reference of all operations.
-//! Everybody may read it. All visitors see the same pages, so an edge renders them all at its start. The first request
-//! of a later day renders them again: a few examples have times of these days. Each page is served as HTML, and with
-//! `.md` behind its path as Markdown.
+//! Everybody may read it. All visitors see the same pages, so the first request of a day renders them all: a few
+//! examples have times of these days. Each page is served as HTML, and with `.md` behind its path as Markdown.
 
 mod grpc;
 mod guides;
@@ -62,15 +61,6 @@ impl Docs {
     pub(crate) fn new(public_url: &str, clock: SharedClock) -> Self {
         let missing = Document::new(HTML, guides::missing(public_url).into());
         Self { public_url: public_url.to_owned(), clock, kept: Mutex::default(), missing }
-    }
-
-    /// Renders all pages, so that the first reader does not wait.
-    pub(crate) async fn prepare(&self) {
-        // A simulation would wait, at each start of an edge.
-        if !blocking::is_inline() {
-            // After a failure the first request tries again.
-            let _ = self.documents().await;
-        }
     }
 
     pub(crate) async fn answer(&self, method: &Method, uri: &Uri, headers: &HeaderMap) -> Answer {

@@ -81,7 +81,7 @@ pub(crate) struct Edge {
     pub(crate) context: Context,
     console: Site,
     home: Home,
-    pub(crate) docs: Docs,
+    docs: Docs,
     design: Document,
     receipt_page: ReceiptPage,
     mcp: McpEndpoint,

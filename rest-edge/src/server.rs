@@ -2,7 +2,6 @@
 
 use std::{
     net::{IpAddr, SocketAddr},
-    pin::pin,
     sync::Arc,
     time::Duration,
 };
@@ -61,13 +60,8 @@ pub async fn serve(
         drain: DRAIN,
     };
     let tls = config.tls.clone();
-    let edge = Arc::new(Edge::new(core, config, clock, ids, shutdown.clone()));
-    let mut serving = pin!(thesis_net::server::serve(listener, tls, Arc::clone(&edge), limits, shutdown));
-    tokio::select! {
-        biased;
-        () = &mut serving => {}
-        () = edge.docs.prepare() => serving.await,
-    }
+    let edge = Edge::new(core, config, clock, ids, shutdown.clone());
+    thesis_net::server::serve(listener, tls, Arc::new(edge), limits, shutdown).await;
 }
 
 impl RequestHandler for Edge {
@@ -145,10 +139,6 @@ mod tests {
     use tokio::{
         io::{AsyncReadExt as _, AsyncWriteExt as _},
         net::{TcpListener, TcpStream},
-        runtime::Builder,
-        sync::oneshot,
-        task::spawn_blocking,
-        time::timeout,
     };
 
     use super::*;
@@ -198,28 +188,6 @@ mod tests {
         assert!(rest.contains("retry: "), "{rest}");
         serving.await.unwrap();
         assert!(TcpStream::connect(address).await.is_err());
-    }
-
-    #[test]
-    fn the_first_reader_of_the_documentation_does_not_wait_for_its_rendering() {
-        let runtime = Builder::new_current_thread().enable_all().max_blocking_threads(1).build().unwrap();
-        runtime.block_on(async {
-            let (address, _shutdown, _serving) = start(10).await;
-            let mut other = send(address, "GET /v1 HTTP/1.1\r\nhost: a\r\n\r\n").await;
-            read_until(&mut other, "\"ok\"}").await;
-            // The only thread for such work has rendered the pages when it takes this, and can render nothing later.
-            let (release, held) = std::sync::mpsc::channel::<()>();
-            let (taken, is_taken) = oneshot::channel();
-            spawn_blocking(move || {
-                let _ = taken.send(());
-                let _ = held.recv();
-            });
-            is_taken.await.unwrap();
-            let mut reader = send(address, "GET /docs HTTP/1.1\r\nhost: a\r\n\r\n").await;
-            let page = timeout(Duration::from_secs(10), read_until(&mut reader, "</html>")).await;
-            drop(release);
-            assert!(page.expect("the page waits for its rendering").starts_with("HTTP/1.1 200 OK\r\n"));
-        });
     }
 
     #[tokio::test]
