@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Trees,
-    witness::{Cosignature, Witness, WitnessSettings},
+    witness::{self, Cosignature, Witness, WitnessSettings},
 };
 use crate::{
     domain::dataset::Dataset,
@@ -33,7 +33,7 @@ pub async fn cosign(
     witnesses: Vec<WitnessSettings>,
     stop: CancellationToken,
 ) {
-    let mut rounds = CosigningRounds::new(trees, dataset, witnesses);
+    let mut rounds = CosigningRounds::new(trees, dataset, witnesses, witness::TIMEOUT);
     let working = async {
         loop {
             let round_end = Instant::now() + ROUND_INTERVAL;
@@ -78,8 +78,9 @@ pub(super) struct CosigningRounds {
 }
 
 impl CosigningRounds {
-    pub(super) fn new(trees: Arc<Trees>, dataset: Dataset, witnesses: Vec<WitnessSettings>) -> Self {
-        let (witnesses, responses) = (Witness::all(witnesses), FuturesUnordered::new());
+    /// Rounds in which a request may take as long as `timeout`.
+    pub(super) fn new(trees: Arc<Trees>, dataset: Dataset, witnesses: Vec<WitnessSettings>, timeout: Duration) -> Self {
+        let (witnesses, responses) = (Witness::all(witnesses, timeout), FuturesUnordered::new());
         Self { trees, dataset, witnesses, responses, awaited: 0, tree: None, arrived: Vec::new(), cosigned: None }
     }
 

@@ -13,7 +13,7 @@ use super::Trees;
 use crate::{domain::dataset::Dataset, tables::signed_trees::SignedTree};
 
 /// Time limit of a request. It is short, because no witness gets a newer checkpoint before.
-const TIMEOUT: Duration = Duration::from_secs(3);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(3);
 /// Limits of the pause after a failure, so that a silent witness costs few requests.
 const MIN_PAUSE: Duration = Duration::from_secs(10);
 const MAX_PAUSE: Duration = Duration::from_mins(5);
@@ -53,7 +53,7 @@ pub(super) struct Witness {
 
 impl Witness {
     /// Creates clients of the witnesses, which share connections and trust the public certificate authorities.
-    pub(super) fn all(settings: Vec<WitnessSettings>) -> Vec<Self> {
+    pub(super) fn all(settings: Vec<WitnessSettings>, timeout: Duration) -> Vec<Self> {
         let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         let http = Client::builder()
             .user_agent("trade-thesis")
@@ -62,7 +62,7 @@ impl Witness {
             .retry(retry::never())
             .referer(false)
             .no_proxy()
-            .timeout(TIMEOUT)
+            .timeout(timeout)
             .build()
             .expect("its authorities are compiled in");
         let witness = |WitnessSettings { key, url }: WitnessSettings| Self {

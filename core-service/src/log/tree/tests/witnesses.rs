@@ -82,6 +82,11 @@ async fn hanging() -> (TcpListener, WitnessSettings) {
     (listener, WitnessSettings { key, url })
 }
 
+/// Rounds whose requests end with their response, however slow the machine is.
+fn cosigning_rounds(trees: &Arc<Trees>, witnesses: Vec<WitnessSettings>) -> CosigningRounds {
+    CosigningRounds::new(Arc::clone(trees), LIVE, witnesses, Duration::from_secs(60))
+}
+
 /// The end of a round that ends before, with the last request.
 fn later() -> Instant {
     Instant::now() + Duration::from_secs(60)
@@ -120,7 +125,7 @@ async fn cosignatures_are_added_and_a_silent_witness_delays_nothing() {
     let trees = trees(Arc::clone(&backend), &clock, 1).await;
     let mut follower = follower(&trees);
     let (witness, settings) = start(&trees, NAME).await;
-    let mut rounds = CosigningRounds::new(Arc::clone(&trees), LIVE, vec![silent().await, settings.clone()]);
+    let mut rounds = cosigning_rounds(&trees, vec![silent().await, settings.clone()]);
     rounds.run(later()).await.unwrap();
     for (count, head) in [(3, 3), (300, 303)] {
         append(&backend, count).await;
@@ -143,7 +148,7 @@ async fn cosignatures_are_added_and_a_silent_witness_delays_nothing() {
     // Another core does not know the last checkpoint that the witness cosigned. Its new cosignature replaces the old
     // one.
     for _ in 0..2 {
-        let mut other = CosigningRounds::new(Arc::clone(&trees), LIVE, vec![settings.clone()]);
+        let mut other = cosigning_rounds(&trees, vec![settings.clone()]);
         other.run(later()).await.unwrap();
         assert_eq!(newest(&trees).await, (304, 1));
     }
@@ -157,7 +162,7 @@ async fn a_hanging_witness_loses_only_its_own_cosignature() {
     let mut follower = follower(&trees);
     let (listener, hanging) = hanging().await;
     let (_, settings) = start(&trees, NAME).await;
-    let mut rounds = CosigningRounds::new(Arc::clone(&trees), LIVE, vec![hanging, settings]);
+    let mut rounds = cosigning_rounds(&trees, vec![hanging, settings]);
     // The request to the hanging witness is open in both rounds.
     for (count, head) in [(3, 3), (300, 303)] {
         append(&backend, count).await;
@@ -184,7 +189,7 @@ async fn a_slow_witness_cosigns_a_growing_log_and_no_cosignature_is_missing_befo
     let mut follower = follower(&trees);
     let (fast, fast_settings) = start(&trees, NAME).await;
     let (slow, slow_settings) = start(&trees, "slow.example").await;
-    let mut rounds = CosigningRounds::new(Arc::clone(&trees), LIVE, vec![fast_settings, slow_settings]);
+    let mut rounds = cosigning_rounds(&trees, vec![fast_settings, slow_settings]);
     append(&backend, 3).await;
     follower.advance(3).await.unwrap();
     rounds.run(later()).await.unwrap();
@@ -221,7 +226,7 @@ async fn a_witness_that_saw_another_history_cosigns_nothing() {
     follower(&trees).advance(10).await.unwrap();
     for (size, root) in [(5, [1; 32]), (10, [1; 32]), (11, [1; 32])] {
         *witness.last.lock() = Some(Checkpoint { origin: trees.log_name(&LIVE), size, root });
-        let mut rounds = CosigningRounds::new(Arc::clone(&trees), LIVE, vec![settings.clone()]);
+        let mut rounds = cosigning_rounds(&trees, vec![settings.clone()]);
         rounds.run(later()).await.unwrap();
         assert_eq!(newest(&trees).await, (10, 0), "{size}");
     }
