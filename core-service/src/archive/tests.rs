@@ -239,8 +239,28 @@ async fn files_that_were_written_before_an_erasure_are_not_listed_after_it() {
     let written = world.archive().write_day(&LIVE, first).await.unwrap().unwrap();
     world.erase("gone").await;
     assert_eq!(world.archive().publish_day(&LIVE, first, written).await.unwrap(), None);
-    assert!(world.listed(first).await.is_empty());
+    assert!(world.listed(first).await.is_empty() && world.stored(first).is_empty());
     world.archive().build(&LIVE, first).await.unwrap();
+    let events = world.rows(first, FileKind::Events).await;
+    assert!(!events.is_empty() && events.iter().all(|row| !row["json"].contains(SECRET)));
+    assert_eq!(world.stored(first).len(), 4);
+    world.core.close().await;
+}
+
+#[tokio::test]
+async fn a_day_whose_files_were_listed_during_an_erasure_is_missing_until_it_is_built_again() {
+    let clock = ManualClock::new();
+    let mut world = World::start(memory(&clock), &clock).await;
+    let (first, _) = two_days(&mut world).await;
+    let mut written = world.archive().write_day(&LIVE, first).await.unwrap().unwrap();
+    world.archive().build(&LIVE, first).await.unwrap();
+    assert_eq!((world.listed(first).await.len(), world.stored(first).len()), (4, 4));
+    world.erase("gone").await;
+    // All files are listed, so only the last check is left.
+    written.files.clear();
+    assert_eq!(world.archive().publish_day(&LIVE, first, written).await.unwrap(), None);
+    assert!(world.stored(first).is_empty());
+    world.archive().build_missing(&LIVE, &mut Search::default()).await.unwrap();
     let events = world.rows(first, FileKind::Events).await;
     assert!(!events.is_empty() && events.iter().all(|row| !row["json"].contains(SECRET)));
     assert_eq!(world.stored(first).len(), 4);
