@@ -305,13 +305,13 @@ async fn missed_days_are_built_and_a_day_that_is_not_over_is_none() {
     let mut world = World::start(memory(&clock), &clock).await;
     let mut search = Search::default();
     world.archive().build_missing(&LIVE, &mut search).await.unwrap();
-    assert_eq!(search.first_missing, None, "the log is empty");
+    assert_eq!(search.next_day, None, "the log is empty");
     assert!(world.archive().build(&LIVE, Day::of(NOON).previous()).await.unwrap().is_empty());
     assert_eq!(world.file_entries().await, 0, "a log without entries stays without");
     let (first, second) = two_days(&mut world).await;
     assert!(matches!(world.archive().build(&LIVE, second.next()).await, Err(BuildError::NotOver)));
     world.archive().build_missing(&LIVE, &mut search).await.unwrap();
-    assert_eq!(search.first_missing, Some(second.next()));
+    assert_eq!(search.next_day, Some(second.next()));
     assert_eq!([world.listed(first).await.len(), world.listed(second).await.len()], [4, 4]);
     // A core that starts again finds them complete.
     world.archive().build_missing(&LIVE, &mut Search::default()).await.unwrap();
@@ -333,6 +333,26 @@ async fn files_that_somebody_deleted_are_built_again_within_a_day() {
     world.clock.advance(DAY_MS);
     world.archive().build_missing(&LIVE, &mut search).await.unwrap();
     assert_eq!((world.stored(first), stored.len()), (stored, 4));
+    world.core.close().await;
+}
+
+#[tokio::test]
+async fn a_day_that_cannot_be_built_holds_up_no_newer_one() {
+    let clock = ManualClock::new();
+    let mut world = World::start(memory(&clock), &clock).await;
+    let (first, second) = two_days(&mut world).await;
+    // A file stands where the folder of the first day should be.
+    let blocked = world.folder.path().join("live").join(first.to_string());
+    fs::create_dir(world.folder.path().join("live")).unwrap();
+    fs::write(&blocked, "").unwrap();
+    let mut search = Search::default();
+    let failed = world.archive().build_missing(&LIVE, &mut search).await;
+    assert!(matches!(failed, Err(BuildError::Storage(_))), "{failed:?}");
+    assert_eq!([world.listed(first).await.len(), world.listed(second).await.len()], [0, 4]);
+    // The next round tries the first day again.
+    fs::remove_file(blocked).unwrap();
+    world.archive().build_missing(&LIVE, &mut search).await.unwrap();
+    assert_eq!(world.listed(first).await.len(), 4);
     world.core.close().await;
 }
 
