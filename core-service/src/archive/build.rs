@@ -101,10 +101,10 @@ impl Archive {
         Ok(Some(WrittenDay { part, files, head }))
     }
 
-    /// Stores and lists written files, and deletes those of the day that are not listed. Returns none if a text of their
-    /// part of the log was erased since the files were begun: they may have it. Then no file of the day is stored, so the
-    /// day counts as missing until it is built again. Other erasures do not matter, or a build that takes minutes might
-    /// begin again for ever.
+    /// Stores and lists written files, and deletes those of the day that are not listed. Returns none if a text of
+    /// their part of the log was erased since the files were begun: they may have it. Then no file of the day is
+    /// stored, so the day counts as missing until it is built again. Other erasures do not matter, or a build that
+    /// takes minutes might begin again for ever.
     pub(super) async fn publish_day(
         &self,
         dataset: &Dataset,
@@ -130,8 +130,8 @@ impl Archive {
         Ok(Some(published))
     }
 
-    /// Deletes the stored files of a day, listed or not, if the log has an erasure from their part after `head`. Returns
-    /// whether it has one.
+    /// Deletes the stored files of a day, listed or not, if the log has an erasure from their part after `head`.
+    /// Returns whether it has one.
     async fn delete_erased(
         &self,
         dataset: &Dataset,
