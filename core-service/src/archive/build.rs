@@ -66,7 +66,7 @@ pub enum BuildError {
 /// The files of a day before they are stored.
 pub(super) struct WrittenDay {
     part: LogPart,
-    files: Vec<(FileKind, WrittenFile)>,
+    pub(super) files: Vec<(FileKind, WrittenFile)>,
     /// The head of the log before the first entry was read. Files have what an erasure up to here left.
     head: u64,
 }
@@ -101,9 +101,10 @@ impl Archive {
         Ok(Some(WrittenDay { part, files, head }))
     }
 
-    /// Stores and lists written files, and deletes those of the day that are not listed. Returns none if a text of their
-    /// part of the log was erased since the files were begun: they may have it, and are not listed. Other erasures do not
-    /// matter, or a build that takes minutes might begin again for ever.
+    /// Stores and lists written files, and deletes those of the day that are not listed. Returns none if a text of
+    /// their part of the log was erased since the files were begun: they may have it. Then no file of the day is
+    /// stored, so the day counts as missing until it is built again. Other erasures do not matter, or a build that
+    /// takes minutes might begin again for ever.
     pub(super) async fn publish_day(
         &self,
         dataset: &Dataset,
@@ -113,20 +114,36 @@ impl Archive {
         let mut published = Vec::new();
         for (kind, written) in files {
             let file = self.store(dataset, day, part, kind, written).await?;
-            if self.erased_since(dataset, part, &mut head).await? {
+            if self.delete_erased(dataset, day, part, &mut head).await? {
                 return Ok(None);
             }
             self.datasets.add_file_here(dataset, file.clone()).await?;
             published.push(file);
         }
         // An erasure may have begun between the last check and the entry of a file.
-        if self.erased_since(dataset, part, &mut head).await? {
+        if self.delete_erased(dataset, day, part, &mut head).await? {
             return Ok(None);
         }
         let listed = archive_files::of_day(&self.shared.backend, dataset.name(), &day.to_string()).await?;
         let names: Vec<_> = listed.iter().map(|listed| name_of(dataset, &listed.file)).collect();
         self.storage.keep_only(&format!("{dataset}/{day}"), &names).await?;
         Ok(Some(published))
+    }
+
+    /// Deletes the stored files of a day, listed or not, if the log has an erasure from their part after `head`.
+    /// Returns whether it has one.
+    async fn delete_erased(
+        &self,
+        dataset: &Dataset,
+        day: Day,
+        part: LogPart,
+        head: &mut u64,
+    ) -> Result<bool, BuildError> {
+        let is_erased = self.erased_since(dataset, part, head).await?;
+        if is_erased {
+            self.storage.keep_only(&format!("{dataset}/{day}"), &[]).await?;
+        }
+        Ok(is_erased)
     }
 
     /// Stores a file, unless it is there.

@@ -1,6 +1,6 @@
 //! Builds the files of the days that have none, while this core leads the log.
 
-use std::{sync::Arc, time::Duration};
+use std::{collections::BTreeSet, sync::Arc, time::Duration};
 
 use thesis_net::metric::value;
 use tokio::time::sleep;
@@ -27,8 +27,10 @@ const ROUND_INTERVAL: Duration = Duration::from_mins(1);
 pub(super) struct Search {
     /// The day on which the search began with the first day of the log.
     begun_on: Option<Day>,
-    /// The first day that is not known to be complete; none at the start.
-    pub(super) first_missing: Option<Day>,
+    /// The first day that it has not come to; none at the start.
+    pub(super) next_day: Option<Day>,
+    /// The days before that are not known to be complete.
+    open: BTreeSet<Day>,
 }
 
 /// Builds the files of a dataset while this core leads its log, until the core stops.
@@ -53,32 +55,54 @@ pub async fn run(archive: Arc<Archive>, peers: Arc<Peers>, dataset: Dataset, sto
 
 impl Archive {
     /// Builds every day that is over and has no files, oldest first. Once a day it begins with the first day of the log
-    /// again, since somebody may have deleted files in the storage.
+    /// again, since somebody may have deleted files in the storage. A day that fails holds up no other: the next call
+    /// tries it again. Returns the first error.
     pub(super) async fn build_missing(&self, dataset: &Dataset, search: &mut Search) -> Result<(), BuildError> {
         let now = self.shared.clock.now_ms();
         let (today, end) = (Day::of(now), Day::of(now - SETTLE_MS));
         if search.begun_on != Some(today) {
-            *search = Search { begun_on: Some(today), first_missing: None };
+            *search = Search { begun_on: Some(today), ..Search::default() };
         }
-        let start = match search.first_missing {
+        let start = match search.next_day {
             Some(day) => Some(day),
             None => self.first_day(dataset).await?,
         };
         let Some(mut day) = start else { return Ok(()) };
         while day < end {
-            let is_complete = self.is_complete(dataset, day).await;
-            if !matches!(is_complete, Ok(true)) {
-                ARCHIVE_MISSING.at(dataset.name()).set(value(day.days_until(end)));
-            }
-            if !is_complete? {
-                self.build(dataset, day).await?;
-                ARCHIVE_BUILDS.at("built").increment(1);
-            }
+            search.open.insert(day);
             day = day.next();
-            search.first_missing = Some(day);
         }
-        ARCHIVE_MISSING.at(dataset.name()).set(0.0);
-        Ok(())
+        search.next_day = Some(day);
+        let (mut missing, mut first_error) = (BTreeSet::new(), None);
+        for day in search.open.clone() {
+            match self.is_complete(dataset, day).await {
+                Ok(true) => {
+                    search.open.remove(&day);
+                }
+                Ok(false) => {
+                    missing.insert(day);
+                }
+                Err(error) => {
+                    first_error.get_or_insert(error);
+                }
+            }
+        }
+        let gauge = ARCHIVE_MISSING.at(dataset.name());
+        gauge.set(value(missing.len() as u64));
+        for day in missing.clone() {
+            match self.build(dataset, day).await {
+                Ok(_) => {
+                    ARCHIVE_BUILDS.at("built").increment(1);
+                    search.open.remove(&day);
+                    missing.remove(&day);
+                    gauge.set(value(missing.len() as u64));
+                }
+                Err(error) => {
+                    first_error.get_or_insert(error);
+                }
+            }
+        }
+        first_error.map_or(Ok(()), Err)
     }
 
     /// The day of the first entry of a log.

@@ -239,8 +239,28 @@ async fn files_that_were_written_before_an_erasure_are_not_listed_after_it() {
     let written = world.archive().write_day(&LIVE, first).await.unwrap().unwrap();
     world.erase("gone").await;
     assert_eq!(world.archive().publish_day(&LIVE, first, written).await.unwrap(), None);
-    assert!(world.listed(first).await.is_empty());
+    assert!(world.listed(first).await.is_empty() && world.stored(first).is_empty());
     world.archive().build(&LIVE, first).await.unwrap();
+    let events = world.rows(first, FileKind::Events).await;
+    assert!(!events.is_empty() && events.iter().all(|row| !row["json"].contains(SECRET)));
+    assert_eq!(world.stored(first).len(), 4);
+    world.core.close().await;
+}
+
+#[tokio::test]
+async fn a_day_whose_files_were_listed_during_an_erasure_is_missing_until_it_is_built_again() {
+    let clock = ManualClock::new();
+    let mut world = World::start(memory(&clock), &clock).await;
+    let (first, _) = two_days(&mut world).await;
+    let mut written = world.archive().write_day(&LIVE, first).await.unwrap().unwrap();
+    world.archive().build(&LIVE, first).await.unwrap();
+    assert_eq!((world.listed(first).await.len(), world.stored(first).len()), (4, 4));
+    world.erase("gone").await;
+    // All files are listed, so only the last check is left.
+    written.files.clear();
+    assert_eq!(world.archive().publish_day(&LIVE, first, written).await.unwrap(), None);
+    assert!(world.stored(first).is_empty());
+    world.archive().build_missing(&LIVE, &mut Search::default()).await.unwrap();
     let events = world.rows(first, FileKind::Events).await;
     assert!(!events.is_empty() && events.iter().all(|row| !row["json"].contains(SECRET)));
     assert_eq!(world.stored(first).len(), 4);
@@ -285,13 +305,13 @@ async fn missed_days_are_built_and_a_day_that_is_not_over_is_none() {
     let mut world = World::start(memory(&clock), &clock).await;
     let mut search = Search::default();
     world.archive().build_missing(&LIVE, &mut search).await.unwrap();
-    assert_eq!(search.first_missing, None, "the log is empty");
+    assert_eq!(search.next_day, None, "the log is empty");
     assert!(world.archive().build(&LIVE, Day::of(NOON).previous()).await.unwrap().is_empty());
     assert_eq!(world.file_entries().await, 0, "a log without entries stays without");
     let (first, second) = two_days(&mut world).await;
     assert!(matches!(world.archive().build(&LIVE, second.next()).await, Err(BuildError::NotOver)));
     world.archive().build_missing(&LIVE, &mut search).await.unwrap();
-    assert_eq!(search.first_missing, Some(second.next()));
+    assert_eq!(search.next_day, Some(second.next()));
     assert_eq!([world.listed(first).await.len(), world.listed(second).await.len()], [4, 4]);
     // A core that starts again finds them complete.
     world.archive().build_missing(&LIVE, &mut Search::default()).await.unwrap();
@@ -313,6 +333,26 @@ async fn files_that_somebody_deleted_are_built_again_within_a_day() {
     world.clock.advance(DAY_MS);
     world.archive().build_missing(&LIVE, &mut search).await.unwrap();
     assert_eq!((world.stored(first), stored.len()), (stored, 4));
+    world.core.close().await;
+}
+
+#[tokio::test]
+async fn a_day_that_cannot_be_built_holds_up_no_newer_one() {
+    let clock = ManualClock::new();
+    let mut world = World::start(memory(&clock), &clock).await;
+    let (first, second) = two_days(&mut world).await;
+    // A file stands where the folder of the first day should be.
+    let blocked = world.folder.path().join("live").join(first.to_string());
+    fs::create_dir(world.folder.path().join("live")).unwrap();
+    fs::write(&blocked, "").unwrap();
+    let mut search = Search::default();
+    let failed = world.archive().build_missing(&LIVE, &mut search).await;
+    assert!(matches!(failed, Err(BuildError::Storage(_))), "{failed:?}");
+    assert_eq!([world.listed(first).await.len(), world.listed(second).await.len()], [0, 4]);
+    // The next round tries the first day again.
+    fs::remove_file(blocked).unwrap();
+    world.archive().build_missing(&LIVE, &mut search).await.unwrap();
+    assert_eq!(world.listed(first).await.len(), 4);
     world.core.close().await;
 }
 

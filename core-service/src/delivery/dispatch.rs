@@ -181,6 +181,7 @@ impl Dispatcher {
         every.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut reads = JoinSet::new();
         let mut progress = MarkProgress::new(self.all_connected.clone());
+        let mut read_failed = false;
         loop {
             let is_tick = tokio::select! {
                 () = stop.cancelled() => return,
@@ -199,8 +200,7 @@ impl Dispatcher {
             if is_tick && let Err(error) = self.check_time(&mut progress, now_ms).await {
                 tracing::warn!(%error, "looking for due webhook attempts failed, trying again");
             }
-            self.read_next_erasures(now_ms).await;
-            let unsendable = self.hand_out(is_tick, now_ms).await;
+            let unsendable = self.hand_out_ready(is_tick, &mut read_failed, now_ms).await;
             if !unsendable.is_empty()
                 && let Err(error) = self.fail(unsendable, now_ms).await
             {

@@ -36,12 +36,6 @@ impl Day {
         self.0 * DAY_MS
     }
 
-    /// The number of days from it up to, and without, a later one; 0 for an earlier one.
-    #[must_use]
-    pub fn days_until(self, later: Self) -> u64 {
-        u64::try_from(later.0 - self.0).unwrap_or_default()
-    }
-
     /// The day before it.
     #[must_use]
     pub const fn previous(self) -> Self {
@@ -113,7 +107,7 @@ mod tests {
         }
         let day = Day::parse("2026-02-28").unwrap();
         assert_eq!(day.next().to_string(), "2026-03-01");
-        assert_eq!((day.next().previous(), day.days_until(day.next()), day.next().days_until(day)), (day, 1, 0));
+        assert_eq!(day.next().previous(), day);
         assert_eq!((Day::of(day.start_ms()), Day::of(day.next().start_ms() - 1)), (day, day));
         assert_eq!(Day::of(-1).next(), Day::of(0));
     }

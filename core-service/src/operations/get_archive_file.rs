@@ -25,6 +25,8 @@ use crate::{
 
 /// Size of the pieces in which a file is read and sent.
 const PIECE: u64 = 1024 * 1024;
+/// Time after which a caller tries again to read a file that is missing, in seconds.
+const MISSING_RETRY_AFTER: u32 = 60 * 60;
 
 pub async fn get_archive_file(
     core: &Core,
@@ -73,7 +75,7 @@ impl Reader {
 fn failed(error: StorageError) -> Error {
     let api = if error.is_missing() {
         let text = "this file is missing, and is built again within a day; the operator can build it at once";
-        ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(60)
+        ApiError::new(ErrorCode::ServiceUnavailable, text).with_retry_after(MISSING_RETRY_AFTER)
     } else {
         ApiError::unavailable()
     };

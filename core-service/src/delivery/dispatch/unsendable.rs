@@ -14,7 +14,8 @@ use crate::{
         delivery::{Attempt, Delivery},
     },
     error::{Error, Result},
-    store::StoreError,
+    queue_hints::PendingDelivery,
+    store::{StoreError, StoreResult},
     tables::log::{ROWS, decode},
 };
 
@@ -69,12 +70,24 @@ impl Dispatcher {
         Ok(self.shared.log.newest_erasure(&delivery.dataset))
     }
 
+    /// Reads the newest erasures of the next deliveries' logs, and then hands out ready deliveries. If that read fails,
+    /// it hands out none, since each would wait for the store again. The next call reads no erasures first, so that one
+    /// log that cannot be read does not hold up the others. Returns the deliveries that cannot be sent.
+    pub(super) async fn hand_out_ready(
+        &self,
+        is_tick: bool,
+        read_failed: &mut bool,
+        now_ms: i64,
+    ) -> Vec<(PendingDelivery, Unsendable)> {
+        *read_failed = !*read_failed && self.read_next_erasures(now_ms).await.is_err();
+        if *read_failed { Vec::new() } else { self.hand_out(is_tick, now_ms).await }
+    }
+
     /// Reads the newest erasures of the logs whose deliveries come next, in one request. Without it the first delivery
-    /// of each log waits for a read of its own, and the other logs wait for it. A log whose erasure this cannot read is
-    /// read then.
-    pub(super) async fn read_next_erasures(&self, now_ms: i64) {
+    /// of each log waits for a read of its own, and the other logs wait for it.
+    pub(super) async fn read_next_erasures(&self, now_ms: i64) -> StoreResult<()> {
         if self.shared.backend.is_exclusive() {
-            return;
+            return Ok(());
         }
         let logs: BTreeSet<String> = {
             let state = self.state.lock();
@@ -82,12 +95,12 @@ impl Dispatcher {
             next.take(MAX_ERASURE_READS).map(|delivery| delivery.dataset.clone()).collect()
         };
         if logs.len() < 2 {
-            return;
+            return Ok(());
         }
         let names: Vec<&str> = logs.iter().map(String::as_str).collect();
-        if self.shared.log.checkpoints(&names, ROWS).await.is_ok() {
-            self.erasure_reads.note(logs, now_ms);
-        }
+        self.shared.log.checkpoints(&names, ROWS).await?;
+        self.erasure_reads.note(logs, now_ms);
+        Ok(())
     }
 
     fn needs_erasure(&self, delivery: &Delivery, now_ms: i64) -> bool {

@@ -1,9 +1,9 @@
 //! Gets the cosignatures of witnesses for the checkpoints of a log.
 //!
 //! The core that leads a log sends the newest checkpoint to all witnesses at the same time. It stores the checkpoint
-//! with its cosignatures in a separate row, beside the newest checkpoint, and adds each one when it arrives. The
-//! core continues to sign while it waits, so a silent witness delays no checkpoint. Nor does it delay the others: each
-//! round sends the newest checkpoint to all witnesses that have ended their last request.
+//! with its cosignatures in a separate row, beside the newest checkpoint. The row changes, and the next checkpoint is
+//! sent, once all healthy witnesses have answered, so a slow witness cosigns the same checkpoints as the fast ones. The
+//! core continues to sign while it waits, and waits for no witness whose last request failed.
 
 use std::{sync::Arc, time::Duration};
 
@@ -13,7 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::{
     Trees,
-    witness::{Cosignature, Witness, WitnessSettings},
+    witness::{self, Cosignature, Witness, WitnessSettings},
 };
 use crate::{
     domain::dataset::Dataset,
@@ -33,7 +33,7 @@ pub async fn cosign(
     witnesses: Vec<WitnessSettings>,
     stop: CancellationToken,
 ) {
-    let mut rounds = CosigningRounds::new(trees, dataset, witnesses);
+    let mut rounds = CosigningRounds::new(trees, dataset, witnesses, witness::TIMEOUT);
     let working = async {
         loop {
             let round_end = Instant::now() + ROUND_INTERVAL;
@@ -55,6 +55,8 @@ struct WitnessResponse {
     /// The checkpoint that it got.
     tree: SignedTree,
     cosignature: Option<Cosignature>,
+    /// True if the witness was healthy when it got the request.
+    is_awaited: bool,
 }
 
 /// The rounds of one log.
@@ -65,27 +67,38 @@ pub(super) struct CosigningRounds {
     witnesses: Vec<Witness>,
     /// The requests to the others.
     responses: FuturesUnordered<BoxFuture<'static, WitnessResponse>>,
+    /// Number of these requests that the next checkpoint waits for.
+    awaited: usize,
+    /// The checkpoint that was sent last.
+    tree: Option<SignedTree>,
+    /// The cosignatures of that checkpoint that are not stored yet.
+    arrived: Vec<Cosignature>,
     /// The newest cosigned checkpoint, if there is one. The outer option is none until it is read.
     cosigned: Option<Option<VersionedTree>>,
 }
 
 impl CosigningRounds {
-    pub(super) fn new(trees: Arc<Trees>, dataset: Dataset, witnesses: Vec<WitnessSettings>) -> Self {
-        let (witnesses, responses) = (Witness::all(witnesses), FuturesUnordered::new());
-        Self { trees, dataset, witnesses, responses, cosigned: None }
+    /// Rounds in which a request may take as long as `timeout`.
+    pub(super) fn new(trees: Arc<Trees>, dataset: Dataset, witnesses: Vec<WitnessSettings>, timeout: Duration) -> Self {
+        let (witnesses, responses) = (Witness::all(witnesses, timeout), FuturesUnordered::new());
+        Self { trees, dataset, witnesses, responses, awaited: 0, tree: None, arrived: Vec::new(), cosigned: None }
     }
 
-    /// Requests cosignatures of the newest checkpoint, and stores those that arrive before the end of the round. A
-    /// request that is still open then goes on, and its cosignature is stored in a later round.
+    /// Requests cosignatures of the newest checkpoint, unless the last one waits for healthy witnesses. Stores the
+    /// cosignatures once no healthy witness is missing; if the round ends before, a later round stores them.
     pub(super) async fn run(&mut self, round_end: Instant) -> StoreResult<()> {
-        self.request().await?;
-        while let Ok(Some(response)) = timeout_at(round_end, self.responses.next()).await {
-            self.witnesses.push(response.witness);
-            if let Some(cosignature) = response.cosignature {
-                self.store(response.tree, &cosignature).await?;
+        if self.awaited == 0 {
+            self.request().await?;
+        }
+        loop {
+            if self.awaited == 0 {
+                self.store().await?;
+            }
+            match timeout_at(round_end, self.responses.next()).await {
+                Ok(Some(response)) => self.collect(response),
+                Ok(None) | Err(_) => return Ok(()),
             }
         }
-        Ok(())
     }
 
     /// Sends the newest checkpoint to the witnesses that have no request now and have not cosigned it.
@@ -93,16 +106,34 @@ impl CosigningRounds {
         let Some(tree) = self.trees.signed(&self.dataset).await? else { return Ok(()) };
         for mut witness in self.witnesses.extract_if(.., |witness| witness.is_due(tree.size)) {
             let (trees, dataset, tree) = (Arc::clone(&self.trees), self.dataset.clone(), tree.clone());
+            let is_awaited = witness.is_healthy;
+            self.awaited += usize::from(is_awaited);
             let response = async move {
                 let cosignature = witness.cosign(&trees, &dataset, &tree).await;
-                WitnessResponse { witness, tree, cosignature }
+                WitnessResponse { witness, tree, cosignature, is_awaited }
             };
             self.responses.push(response.boxed());
+        }
+        if self.tree.as_ref() != Some(&tree) {
+            self.arrived.clear();
+            self.tree = Some(tree);
         }
         Ok(())
     }
 
-    async fn store(&mut self, tree: SignedTree, cosignature: &Cosignature) -> StoreResult<()> {
+    fn collect(&mut self, response: WitnessResponse) {
+        let WitnessResponse { witness, tree, cosignature, is_awaited } = response;
+        self.witnesses.push(witness);
+        self.awaited -= usize::from(is_awaited);
+        // A witness that nobody waited for may have cosigned an earlier checkpoint. From now on it is healthy.
+        if self.tree.as_ref() == Some(&tree) {
+            self.arrived.extend(cosignature);
+        }
+    }
+
+    /// Stores the cosignatures that have arrived, with their checkpoint.
+    async fn store(&mut self) -> StoreResult<()> {
+        let Some(tree) = self.tree.clone().filter(|_| !self.arrived.is_empty()) else { return Ok(()) };
         let (backend, dataset) = (&self.trees.shared.backend, &self.dataset);
         let log = self.trees.log_name(dataset);
         let before = match self.cosigned.take() {
@@ -112,15 +143,18 @@ impl CosigningRounds {
         let version = before.as_ref().map(|(version, _)| *version);
         let note = match before {
             // Another core has stored a newer one.
-            Some((_, newer)) if newer.size > tree.size => return Ok(()),
-            Some((_, same)) if (same.size, &same.key) == (tree.size, &tree.key) => {
-                without_replaced(&same.note, cosignature)
+            Some((_, newer)) if newer.size > tree.size => {
+                self.arrived.clear();
+                return Ok(());
             }
+            Some((_, same)) if (same.size, &same.key) == (tree.size, &tree.key) => same.note,
             _ => tree.note,
         };
-        let tree = SignedTree { note: note + &cosignature.line, ..tree };
+        let add = |note: String, new: &Cosignature| without_replaced(&note, new) + &new.line;
+        let tree = SignedTree { note: self.arrived.iter().fold(note, add), ..tree };
         if signed_trees::replace_cosigned(backend, dataset, &log, version, &tree).await? {
             self.cosigned = Some(Some((version.unwrap_or(0) + 1, tree)));
+            self.arrived.clear();
         }
         Ok(())
     }

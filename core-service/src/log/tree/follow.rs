@@ -23,8 +23,8 @@ const SIGNING_INTERVAL_MS: i64 = 1_000;
 const CONTRADICTION_PAUSE: Duration = Duration::from_mins(1);
 /// Maximum number of entries that are added before the tiles are stored.
 const PAGE: usize = 1_000;
-/// Number of entries between two log lines of a long catch-up. Tests catch up with fewer entries.
-const PROGRESS_INTERVAL: u64 = if cfg!(test) { 5_000 } else { 100_000 };
+/// Number of entries between two log lines of a long catch-up.
+const PROGRESS_INTERVAL: u64 = 100_000;
 
 /// The reason for which a tree does not grow.
 #[derive(Debug, thiserror::Error)]
@@ -51,7 +51,7 @@ pub async fn follow(
             }
             sleep(ROUND_INTERVAL).await;
         };
-        let mut follower = TreeFollower::new(trees, dataset);
+        let mut follower = TreeFollower::new(trees, dataset, PROGRESS_INTERVAL);
         loop {
             let upto = *position.borrow();
             if !peers.leads(follower.dataset.name()) {
@@ -87,11 +87,14 @@ pub(super) struct TreeFollower {
     is_own: bool,
     /// True if the store lists the key of this core.
     is_listed: bool,
+    /// Number of entries between two log lines of a long catch-up.
+    progress_interval: u64,
 }
 
 impl TreeFollower {
-    pub(super) fn new(trees: Arc<Trees>, dataset: Dataset) -> Self {
-        Self { trees, dataset, tree: None, signed: None, is_checked: false, is_own: false, is_listed: false }
+    pub(super) fn new(trees: Arc<Trees>, dataset: Dataset, progress_interval: u64) -> Self {
+        let (is_checked, is_own, is_listed) = (false, false, false);
+        Self { trees, dataset, tree: None, signed: None, is_checked, is_own, is_listed, progress_interval }
     }
 
     /// Forgets tree and checkpoint, since another core may continue them.
@@ -123,7 +126,8 @@ impl TreeFollower {
 
     async fn grow(&self, tree: &mut GrowingTree, upto: u64) -> StoreResult<()> {
         let (dataset, log) = (&self.dataset, &self.trees.shared.log);
-        let is_long = upto.saturating_sub(tree.size()) >= PROGRESS_INTERVAL;
+        let interval = self.progress_interval;
+        let is_long = upto.saturating_sub(tree.size()) >= interval;
         while tree.size() < upto {
             let before = tree.size();
             for (seq, stored) in log.read(dataset.name(), before, upto, PAGE).await? {
@@ -134,7 +138,7 @@ impl TreeFollower {
                 return Err(StoreError::Unavailable(format!("log {dataset} could not be read up to {upto}")));
             }
             self.trees.tiles.write(dataset, tree.size(), tree.take_changed()).await?;
-            if is_long && before / PROGRESS_INTERVAL != tree.size() / PROGRESS_INTERVAL {
+            if is_long && before / interval != tree.size() / interval {
                 tracing::info!(%dataset, entries = tree.size(), of = upto, "building the tree of a log");
             }
         }

@@ -32,6 +32,8 @@ use crate::{
 };
 
 const LIVE: Dataset = Dataset::Live;
+/// Tests catch up with few entries.
+const PROGRESS_INTERVAL: u64 = 5_000;
 
 async fn trees_with(backend: SharedBackend, clock: &Arc<ManualClock>, replica: u64, seed: u8) -> Arc<Trees> {
     let ids = ids(replica);
@@ -45,7 +47,7 @@ async fn trees(backend: SharedBackend, clock: &Arc<ManualClock>, replica: u64) -
 }
 
 fn follower(trees: &Arc<Trees>) -> TreeFollower {
-    TreeFollower::new(Arc::clone(trees), LIVE)
+    TreeFollower::new(Arc::clone(trees), LIVE, PROGRESS_INTERVAL)
 }
 
 /// Appends entries to the log. Returns its head.
@@ -187,7 +189,7 @@ async fn survive(exclusive: bool, number: usize, fault: Fault) -> bool {
     drop(follower.advance(600).await);
     append(&store, 300).await;
     clock.advance(2_000);
-    TreeFollower::new(Arc::clone(&trees), LIVE).advance(900).await.unwrap();
+    TreeFollower::new(Arc::clone(&trees), LIVE, PROGRESS_INTERVAL).advance(900).await.unwrap();
     assert_eq!(signed_size(&trees, &store).await, Some(900));
     has_failed
 }

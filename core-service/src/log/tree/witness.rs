@@ -12,8 +12,8 @@ use url::Url;
 use super::Trees;
 use crate::{domain::dataset::Dataset, tables::signed_trees::SignedTree};
 
-/// Time limit of a request. It is short, because the witness gets no newer checkpoint before.
-const TIMEOUT: Duration = Duration::from_secs(3);
+/// Time limit of a request. It is short, because no witness gets a newer checkpoint before.
+pub(super) const TIMEOUT: Duration = Duration::from_secs(3);
 /// Limits of the pause after a failure, so that a silent witness costs few requests.
 const MIN_PAUSE: Duration = Duration::from_secs(10);
 const MAX_PAUSE: Duration = Duration::from_mins(5);
@@ -43,6 +43,8 @@ pub(super) struct Witness {
     http: Client,
     /// Size of the last checkpoint that it cosigned, as far as this core knows.
     cosigned_size: u64,
+    /// True if its last request succeeded.
+    pub(super) is_healthy: bool,
     backoff: Backoff,
     failure_log: FailureLog,
     /// It gets no request before this time.
@@ -51,7 +53,7 @@ pub(super) struct Witness {
 
 impl Witness {
     /// Creates clients of the witnesses, which share connections and trust the public certificate authorities.
-    pub(super) fn all(settings: Vec<WitnessSettings>) -> Vec<Self> {
+    pub(super) fn all(settings: Vec<WitnessSettings>, timeout: Duration) -> Vec<Self> {
         let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
         let http = Client::builder()
             .user_agent("trade-thesis")
@@ -60,7 +62,7 @@ impl Witness {
             .retry(retry::never())
             .referer(false)
             .no_proxy()
-            .timeout(TIMEOUT)
+            .timeout(timeout)
             .build()
             .expect("its authorities are compiled in");
         let witness = |WitnessSettings { key, url }: WitnessSettings| Self {
@@ -68,6 +70,7 @@ impl Witness {
             url: format!("{}/add-checkpoint", url.as_str().trim_end_matches('/')),
             http: http.clone(),
             cosigned_size: 0,
+            is_healthy: false,
             backoff: Backoff::new(MIN_PAUSE, MAX_PAUSE),
             failure_log: FailureLog::default(),
             paused_until: None,
@@ -83,7 +86,9 @@ impl Witness {
     /// Requests a cosignature. After a failure the witness gets no request for a while.
     pub(super) async fn cosign(&mut self, trees: &Trees, dataset: &Dataset, tree: &SignedTree) -> Option<Cosignature> {
         let name = self.key.name().to_owned();
-        match self.ask(trees, dataset, tree).await {
+        let answer = self.ask(trees, dataset, tree).await;
+        self.is_healthy = answer.is_ok();
+        match answer {
             Ok(line) => {
                 self.backoff.reset();
                 self.paused_until = None;

@@ -127,12 +127,8 @@ async fn another_core_sends_an_erased_text_for_a_second_at_most() {
     assert_eq!(pending.erasure, bench.core.shared.log.newest_erasure("live"));
 }
 
-#[tokio::test(start_paused = true)]
-async fn the_logs_of_the_next_deliveries_share_one_read_of_their_erasures() {
-    let store = SharedMemory::without_threads();
-    let bench = Bench::on(store.clone(), ManualClock::new()).await;
-    let (dispatcher, now_ms) = (&bench.core.dispatcher, bench.core.shared.clock.now_ms());
-    let (_place, _claims) = dispatcher.join(8);
+/// Adds five ready deliveries of different logs and webhooks.
+fn add_five(dispatcher: &Dispatcher, now_ms: i64) -> Vec<Delivery> {
     let pending = |number: usize| {
         let (id, webhook) = (format!("del_{number}"), format!("wh_{number}"));
         Delivery::pending(
@@ -147,10 +143,36 @@ async fn the_logs_of_the_next_deliveries_share_one_read_of_their_erasures() {
         let pending = PendingDelivery { delivery, body: Bytes::new(), erasure: 0, epoch: 1 };
         dispatcher.state.lock().add_ready(pending, now_ms);
     }
+    deliveries
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_logs_of_the_next_deliveries_share_one_read_of_their_erasures() {
+    let store = SharedMemory::without_threads();
+    let bench = Bench::on(store.clone(), ManualClock::new()).await;
+    let (dispatcher, now_ms) = (&bench.core.dispatcher, bench.core.shared.clock.now_ms());
+    let (_place, _claims) = dispatcher.join(8);
+    let deliveries = add_five(dispatcher, now_ms);
     let before = store.calls(&schema::LOG_CHECKPOINT);
-    dispatcher.read_next_erasures(now_ms).await;
+    dispatcher.read_next_erasures(now_ms).await.unwrap();
     for delivery in &deliveries {
         assert_eq!(dispatcher.recent_erasure(delivery).await.unwrap(), 0);
     }
     assert_eq!(store.calls(&schema::LOG_CHECKPOINT) - before, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn deliveries_wait_for_a_failing_store_once_a_round_and_no_log_holds_up_the_others() {
+    let store = SharedMemory::without_threads();
+    let bench = Bench::on(store.clone(), ManualClock::new()).await;
+    let (dispatcher, now_ms) = (&bench.core.dispatcher, bench.core.shared.clock.now_ms());
+    let (_place, _claims) = dispatcher.join(8);
+    add_five(dispatcher, now_ms);
+    store.set_away(true);
+    let mut read_failed = false;
+    // The second round tries each delivery. Their webhooks do not exist, so none stays in memory.
+    for ready in [5, 0] {
+        assert!(dispatcher.hand_out_ready(false, &mut read_failed, now_ms).await.is_empty());
+        assert_eq!((dispatcher.queue_metrics().normal.ready, read_failed), (ready, ready > 0));
+    }
 }

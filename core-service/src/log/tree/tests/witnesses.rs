@@ -13,7 +13,10 @@ const NOW: u64 = 1_790_000_000;
 
 /// A witness of one log.
 struct TestWitness {
+    name: &'static str,
     log: VerifierKey,
+    /// It answers while nobody else holds this.
+    turn: tokio::sync::Mutex<()>,
     /// The last checkpoint that it cosigned.
     last: Mutex<Option<Checkpoint>>,
     requests: Mutex<usize>,
@@ -34,7 +37,7 @@ impl TestWitness {
         let (checkpoint, text) = request.signed_checkpoint(std::slice::from_ref(&self.log))?;
         let mut last = self.last.lock();
         request.check_continues(&checkpoint, last.as_ref())?;
-        let cosignature = witness_key().cosign(NAME, text, NOW);
+        let cosignature = witness_key().cosign(self.name, text, NOW);
         *last = Some(checkpoint);
         // The first line has a signature by a key that the log does not know.
         Ok(format!("\u{2014} other.example AAAAAAAAAAAAAAAA\n{cosignature}"))
@@ -42,6 +45,7 @@ impl TestWitness {
 }
 
 async fn add_checkpoint(State(witness): State<Arc<TestWitness>>, body: String) -> (StatusCode, String) {
+    let _turn = witness.turn.lock().await;
     match witness.answer(&body) {
         Ok(lines) => (StatusCode::OK, lines),
         Err(WitnessRefusal::OtherSize(size) | WitnessRefusal::OtherRoot(size)) => {
@@ -52,14 +56,14 @@ async fn add_checkpoint(State(witness): State<Arc<TestWitness>>, body: String) -
 }
 
 /// Starts a witness of the log.
-async fn start(trees: &Trees) -> (Arc<TestWitness>, WitnessSettings) {
-    let log = trees.verifier(&LIVE);
-    let witness = Arc::new(TestWitness { log, last: Mutex::default(), requests: Mutex::default() });
+async fn start(trees: &Trees, name: &'static str) -> (Arc<TestWitness>, WitnessSettings) {
+    let (log, turn) = (trees.verifier(&LIVE), tokio::sync::Mutex::default());
+    let witness = Arc::new(TestWitness { name, log, turn, last: Mutex::default(), requests: Mutex::default() });
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}/", listener.local_addr().unwrap()).parse().unwrap();
     let routes = Router::new().route("/add-checkpoint", post(add_checkpoint)).with_state(Arc::clone(&witness));
     tokio::spawn(async move { drop(axum::serve(listener, routes).await) });
-    (witness, WitnessSettings { key: public_key(), url })
+    (witness, WitnessSettings { key: witness_key().verifier(name, KeyKind::Witness), url })
 }
 
 /// The settings of a witness that does not listen.
@@ -78,9 +82,19 @@ async fn hanging() -> (TcpListener, WitnessSettings) {
     (listener, WitnessSettings { key, url })
 }
 
+/// Rounds whose requests end with their response, however slow the machine is.
+fn cosigning_rounds(trees: &Arc<Trees>, witnesses: Vec<WitnessSettings>) -> CosigningRounds {
+    CosigningRounds::new(Arc::clone(trees), LIVE, witnesses, Duration::from_secs(60))
+}
+
 /// The end of a round that ends before, with the last request.
 fn later() -> Instant {
     Instant::now() + Duration::from_secs(60)
+}
+
+/// The end of a round that an answer may miss.
+fn soon() -> Instant {
+    Instant::now() + Duration::from_millis(50)
 }
 
 /// The size of a checkpoint, and how many cosignatures of the witness it has.
@@ -93,6 +107,13 @@ fn shown(tree: Option<&SignedTree>) -> (u64, usize) {
     (tree.size, lines)
 }
 
+/// The size of the newest cosigned checkpoint, and its number of cosignatures.
+async fn cosigned(trees: &Trees) -> (u64, usize) {
+    let tree = trees.cosigned(&LIVE).await.unwrap().unwrap();
+    // The log's own signature is a line too.
+    (tree.size, tree.note.lines().filter(|line| line.starts_with('\u{2014}')).count() - 1)
+}
+
 async fn newest(trees: &Trees) -> (u64, usize) {
     shown(trees.checkpoint(&LIVE).await.unwrap().as_ref())
 }
@@ -103,8 +124,8 @@ async fn cosignatures_are_added_and_a_silent_witness_delays_nothing() {
     let backend = shared_memory(&clock);
     let trees = trees(Arc::clone(&backend), &clock, 1).await;
     let mut follower = follower(&trees);
-    let (witness, settings) = start(&trees).await;
-    let mut rounds = CosigningRounds::new(Arc::clone(&trees), LIVE, vec![silent().await, settings.clone()]);
+    let (witness, settings) = start(&trees, NAME).await;
+    let mut rounds = cosigning_rounds(&trees, vec![silent().await, settings.clone()]);
     rounds.run(later()).await.unwrap();
     for (count, head) in [(3, 3), (300, 303)] {
         append(&backend, count).await;
@@ -127,7 +148,7 @@ async fn cosignatures_are_added_and_a_silent_witness_delays_nothing() {
     // Another core does not know the last checkpoint that the witness cosigned. Its new cosignature replaces the old
     // one.
     for _ in 0..2 {
-        let mut other = CosigningRounds::new(Arc::clone(&trees), LIVE, vec![settings.clone()]);
+        let mut other = cosigning_rounds(&trees, vec![settings.clone()]);
         other.run(later()).await.unwrap();
         assert_eq!(newest(&trees).await, (304, 1));
     }
@@ -140,8 +161,8 @@ async fn a_hanging_witness_loses_only_its_own_cosignature() {
     let trees = trees(Arc::clone(&backend), &clock, 1).await;
     let mut follower = follower(&trees);
     let (listener, hanging) = hanging().await;
-    let (_, settings) = start(&trees).await;
-    let mut rounds = CosigningRounds::new(Arc::clone(&trees), LIVE, vec![hanging, settings]);
+    let (_, settings) = start(&trees, NAME).await;
+    let mut rounds = cosigning_rounds(&trees, vec![hanging, settings]);
     // The request to the hanging witness is open in both rounds.
     for (count, head) in [(3, 3), (300, 303)] {
         append(&backend, count).await;
@@ -161,16 +182,51 @@ async fn a_hanging_witness_loses_only_its_own_cosignature() {
 }
 
 #[tokio::test]
+async fn a_slow_witness_cosigns_a_growing_log_and_no_cosignature_is_missing_before() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    let trees = trees(Arc::clone(&backend), &clock, 1).await;
+    let mut follower = follower(&trees);
+    let (fast, fast_settings) = start(&trees, NAME).await;
+    let (slow, slow_settings) = start(&trees, "slow.example").await;
+    let mut rounds = cosigning_rounds(&trees, vec![fast_settings, slow_settings]);
+    append(&backend, 3).await;
+    follower.advance(3).await.unwrap();
+    rounds.run(later()).await.unwrap();
+    assert_eq!(cosigned(&trees).await, (3, 2));
+
+    let turn = slow.turn.lock().await;
+    let requests = *fast.requests.lock();
+    append(&backend, 7).await;
+    follower.advance(10).await.unwrap();
+    while *fast.requests.lock() == requests {
+        rounds.run(soon()).await.unwrap();
+    }
+    append(&backend, 10).await;
+    follower.advance(20).await.unwrap();
+    // The first of these rounds gets the answer of the fast witness.
+    for _ in 0..3 {
+        rounds.run(soon()).await.unwrap();
+        assert_eq!(cosigned(&trees).await, (3, 2));
+    }
+    drop(turn);
+    for head in [10, 20] {
+        rounds.run(later()).await.unwrap();
+        assert_eq!(cosigned(&trees).await, (head, 2));
+    }
+}
+
+#[tokio::test]
 async fn a_witness_that_saw_another_history_cosigns_nothing() {
     let clock = ManualClock::new();
     let backend = shared_memory(&clock);
     let trees = trees(Arc::clone(&backend), &clock, 1).await;
-    let (witness, settings) = start(&trees).await;
+    let (witness, settings) = start(&trees, NAME).await;
     append(&backend, 10).await;
     follower(&trees).advance(10).await.unwrap();
     for (size, root) in [(5, [1; 32]), (10, [1; 32]), (11, [1; 32])] {
         *witness.last.lock() = Some(Checkpoint { origin: trees.log_name(&LIVE), size, root });
-        let mut rounds = CosigningRounds::new(Arc::clone(&trees), LIVE, vec![settings.clone()]);
+        let mut rounds = cosigning_rounds(&trees, vec![settings.clone()]);
         rounds.run(later()).await.unwrap();
         assert_eq!(newest(&trees).await, (10, 0), "{size}");
     }
