@@ -8,8 +8,9 @@ use thesis_proto::{v1::ClaimResponse, webhook::SECRET_PREFIX};
 const MASK: &[u8] = b"[hidden]";
 /// Minimum length of a word that is a secret by itself, such as the credentials after `Bearer`.
 const MIN_WORD_BYTES: usize = 8;
-/// Minimum length of the beginning of a secret at the end of a text that was cut there.
-const MIN_CUT_BYTES: usize = 4;
+/// Minimum length of a secret that is masked inside of words too: a shorter one would be found in many, and the places
+/// would reveal it. Also that of the beginning of a secret at the end of a text that was cut there.
+const MIN_PART_BYTES: usize = 4;
 
 /// Replaces the values of the webhook's own headers and its signing secrets in the beginning of a response. The result
 /// may be longer.
@@ -20,7 +21,7 @@ pub(crate) fn mask(body: Bytes, claim: &ClaimResponse) -> Bytes {
         let rest = &body[start..];
         for secret in &secrets {
             let length = secret.len().min(rest.len());
-            let is_long_enough = length == secret.len() || length >= MIN_CUT_BYTES;
+            let is_long_enough = length >= MIN_PART_BYTES || length == secret.len() && is_alone(&body, start, length);
             if is_long_enough && rest[..length] == secret.as_bytes()[..length] {
                 is_secret[start..start + length].fill(true);
             }
@@ -38,6 +39,12 @@ pub(crate) fn mask(body: Bytes, claim: &ClaimResponse) -> Bytes {
         }
     }
     masked.into()
+}
+
+/// True if no letter or digit is beside a part of a text.
+fn is_alone(text: &[u8], start: usize, length: usize) -> bool {
+    let before = start.checked_sub(1).and_then(|at| text.get(at));
+    ![before, text.get(start + length)].into_iter().flatten().any(u8::is_ascii_alphanumeric)
 }
 
 /// The texts that are masked, as they are and as JSON has them.
@@ -82,6 +89,14 @@ mod tests {
         ] {
             assert_eq!(masked(&values, body), expected, "{body}");
         }
+    }
+
+    #[test]
+    fn a_short_value_is_masked_where_it_stands_alone() {
+        let body = r#"{"v":1,"n":101,"of":"x1"} 1"#;
+        assert_eq!(masked(&["1"], body), r#"{"v":[hidden],"n":101,"of":"x1"} [hidden]"#);
+        assert_eq!(masked(&["abc"], "abc, abcd"), "[hidden], abcd");
+        assert_eq!(masked(&["abcd"], "abcde"), "[hidden]e");
     }
 
     #[test]
