@@ -30,15 +30,8 @@ pub(crate) fn mask(body: Bytes, claim: &ClaimResponse) -> Bytes {
     for notation in NOTATIONS {
         let (text, places) = unescaped(&body, notation);
         for start in 0..text.len() {
-            let rest = &text[start..];
-            for secret in &secrets {
-                let length = secret.len().min(rest.len());
-                let is_long_enough =
-                    length >= MIN_PART_BYTES || length == secret.len() && is_alone(&text, start, length);
-                if is_long_enough && rest[..length] == secret[..length] {
-                    is_secret[places[start]..places[start + length]].fill(true);
-                }
-            }
+            let length = secret_length(&text, start, &secrets);
+            is_secret[places[start]..places[start + length]].fill(true);
         }
     }
     if !is_secret.contains(&true) {
@@ -103,13 +96,31 @@ fn hex_number(digits: &[u8]) -> Option<u8> {
     u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
 }
 
+/// The length of the longest secret at a place of a text, or zero. The secrets are in order.
+fn secret_length(text: &[u8], start: usize, mut secrets: &[Vec<u8>]) -> usize {
+    let mut longest = 0;
+    for (index, byte) in text[start..].iter().enumerate() {
+        // The secrets that begin like the text up to this byte. The shortest comes first.
+        let from = secrets.partition_point(|secret| secret.get(index) < Some(byte));
+        let to = secrets.partition_point(|secret| secret.get(index) <= Some(byte));
+        secrets = &secrets[from..to];
+        let Some(shortest) = secrets.first() else { return longest };
+        let length = index + 1;
+        if shortest.len() == length && (length >= MIN_PART_BYTES || is_alone(text, start, length)) {
+            longest = length;
+        }
+    }
+    let rest = text.len() - start;
+    if rest >= MIN_PART_BYTES { rest } else { longest }
+}
+
 /// True if no letter or digit is beside a part of a text.
 fn is_alone(text: &[u8], start: usize, length: usize) -> bool {
     let before = start.checked_sub(1).and_then(|at| text.get(at));
     ![before, text.get(start + length)].into_iter().flatten().any(u8::is_ascii_alphanumeric)
 }
 
-/// The texts that are masked.
+/// The texts that are masked, each once and in order.
 fn secret_texts(claim: &ClaimResponse) -> Vec<Vec<u8>> {
     let values = claim.headers.iter().filter_map(|header| header.value.as_deref());
     let words = values.clone().flat_map(str::split_whitespace).filter(|word| word.len() >= MIN_WORD_BYTES);
@@ -123,6 +134,8 @@ fn secret_texts(claim: &ClaimResponse) -> Vec<Vec<u8>> {
         texts.push(credentials);
     }
     texts.retain(|text| !text.is_empty());
+    texts.sort_unstable();
+    texts.dedup();
     texts
 }
 
@@ -202,6 +215,13 @@ mod tests {
         ] {
             assert_eq!(masked(&values, body), expected, "{body}");
         }
+    }
+
+    #[test]
+    fn the_longest_of_secrets_with_the_same_beginning_is_masked() {
+        let values = ["token-1", "token-12", "token-2", "token-1"];
+        assert_eq!(masked(&values, "token-12345, token-13 token-3"), "[hidden]345, [hidden]3 token-3");
+        assert_eq!(masked(&values, "token-2 token-"), "[hidden] [hidden]");
     }
 
     #[test]
