@@ -67,11 +67,16 @@ pub(crate) async fn send(request: RequestBuilder, base: &str) -> Result<Response
 
 /// True if a response has the form of the API's.
 pub(crate) fn is_json(headers: &HeaderMap) -> bool {
-    headers.get(CONTENT_TYPE).is_some_and(|kind| kind == "application/json")
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()?.split(';').next());
+    kind.is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
 }
 
-/// The reason when another service than the API is at the address.
+/// The reason when another service than the API responds.
 pub(crate) fn other_service(base: &str, status: StatusCode) -> String {
+    // A load balancer also responds so in front of the API, or without one.
+    if status.is_server_error() || matches!(status.as_u16(), 408 | 413 | 429 | 431) {
+        return format!("{base} answers {status}");
+    }
     format!("{base} answers {status}, and not as the API does; check the address")
 }
 
@@ -81,10 +86,7 @@ async fn refused(response: Response, base: &str) -> Unanswered {
     let error: Value = serde_json::from_slice(&body).unwrap_or_default();
     let text = |name: &str| error["error"][name].as_str().unwrap_or_default();
     let code = text("code");
-    let why = if code.is_empty() && status.is_server_error() {
-        // This may be a load balancer without a service.
-        format!("{base} answers {status}")
-    } else if code.is_empty() {
+    let why = if code.is_empty() {
         other_service(base, status)
     } else {
         format!("{code}: {} ({})", text("message"), text("request_id"))
@@ -134,6 +136,32 @@ mod tests {
     use reqwest::Body;
 
     use super::*;
+
+    #[test]
+    fn a_content_type_may_have_parameters() {
+        for (kind, expected) in [
+            ("application/json", true),
+            ("Application/JSON ; charset=utf-8", true),
+            ("text/html; charset=utf-8", false),
+            ("application/jsonl", false),
+            ("", false),
+        ] {
+            let headers = HeaderMap::from_iter([(CONTENT_TYPE, http::HeaderValue::from_static(kind))]);
+            assert_eq!(is_json(&headers), expected, "{kind}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_status_of_a_proxy_is_reported_as_it_is() {
+        for (status, is_of_proxy) in
+            [(408_u16, true), (413, true), (429, true), (431, true), (404, false), (302, false)]
+        {
+            let response = http::Response::builder().status(status).body("a page").unwrap();
+            let (Unanswered::Refused(why) | Unanswered::Later { why, .. }) = refused(response.into(), "http://a").await;
+            assert!(why.starts_with(&format!("http://a answers {status}")), "{why}");
+            assert_ne!(why.contains("check the address"), is_of_proxy, "{why}");
+        }
+    }
 
     /// The outcome of an error with a body of these pieces, and the number of pieces that were read.
     async fn refused_with(piece: &'static [u8], pieces: usize) -> (Unanswered, usize) {

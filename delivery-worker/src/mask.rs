@@ -1,6 +1,7 @@
 //! Masks a webhook's secrets in the responses of its endpoint: endpoints may echo what they were sent, and the first
-//! bytes of a response can be read by all members of the project.
+//! bytes of a response can be read by all members of the project. An endpoint may escape them for JSON, HTML or a URL.
 
+use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;
 use thesis_proto::{v1::ClaimResponse, webhook::SECRET_PREFIX};
 
@@ -8,22 +9,29 @@ use thesis_proto::{v1::ClaimResponse, webhook::SECRET_PREFIX};
 const MASK: &[u8] = b"[hidden]";
 /// Minimum length of a word that is a secret by itself, such as the credentials after `Bearer`.
 const MIN_WORD_BYTES: usize = 8;
-/// Minimum length of the beginning of a secret at the end of a text that was cut there.
-const MIN_CUT_BYTES: usize = 4;
+/// Minimum length of a secret that is masked inside of words too: a shorter one would be found in many, and the places
+/// would reveal it. Also that of the beginning of a secret at the end of a text that was cut there.
+const MIN_PART_BYTES: usize = 4;
+/// Maximum length of an escaped character, such as `&#x0026;`.
+const MAX_ESCAPE_BYTES: usize = 8;
+
+/// The byte with which escapes begin, and a function that reads an escape at the beginning of a text: it returns the
+/// character and the length of the escape.
+type Notation = (Option<u8>, fn(&[u8]) -> Option<(u8, usize)>);
+
+const NOTATIONS: [Notation; 4] =
+    [(None, |_| None), (Some(b'\\'), json_escape), (Some(b'&'), html_escape), (Some(b'%'), url_escape)];
 
 /// Replaces the values of the webhook's own headers and its signing secrets in the beginning of a response. The result
 /// may be longer.
 pub(crate) fn mask(body: Bytes, claim: &ClaimResponse) -> Bytes {
     let secrets = secret_texts(claim);
     let mut is_secret = vec![false; body.len()];
-    for start in 0..body.len() {
-        let rest = &body[start..];
-        for secret in &secrets {
-            let length = secret.len().min(rest.len());
-            let is_long_enough = length == secret.len() || length >= MIN_CUT_BYTES;
-            if is_long_enough && rest[..length] == secret.as_bytes()[..length] {
-                is_secret[start..start + length].fill(true);
-            }
+    for notation in NOTATIONS {
+        let (text, places) = unescaped(&body, notation);
+        for start in 0..text.len() {
+            let length = secret_length(&text, start, &secrets);
+            is_secret[places[start]..places[start + length]].fill(true);
         }
     }
     if !is_secret.contains(&true) {
@@ -40,18 +48,101 @@ pub(crate) fn mask(body: Bytes, claim: &ClaimResponse) -> Bytes {
     masked.into()
 }
 
-/// The texts that are masked, as they are and as JSON has them.
-fn secret_texts(claim: &ClaimResponse) -> Vec<String> {
+/// A text without its escapes, and the places of its characters and of its end in the escaped text.
+fn unescaped(body: &[u8], (mark, escape): Notation) -> (Vec<u8>, Vec<usize>) {
+    let (mut text, mut places, mut at) = (Vec::with_capacity(body.len()), vec![0], 0_usize);
+    while let Some(first) = body.get(at) {
+        let found = if mark == Some(*first) { escape(&body[at..]) } else { Some((*first, 1)) };
+        // The end may have cut an escape.
+        if found.is_none() && body.len() - at < MAX_ESCAPE_BYTES {
+            break;
+        }
+        let (byte, length) = found.unwrap_or((*first, 1));
+        at += length;
+        text.push(byte);
+        places.push(at);
+    }
+    (text, places)
+}
+
+fn json_escape(text: &[u8]) -> Option<(u8, usize)> {
+    match text {
+        [_, byte @ (b'"' | b'\\' | b'/'), ..] => Some((*byte, 2)),
+        [_, b'u', code @ ..] => Some((hex_number(code.get(..4)?)?, 6)),
+        _ => None,
+    }
+}
+
+fn html_escape(text: &[u8]) -> Option<(u8, usize)> {
+    let end = text.iter().take(MAX_ESCAPE_BYTES).position(|byte| *byte == b';')?;
+    let byte = match &text[1..end] {
+        b"amp" => b'&',
+        b"lt" => b'<',
+        b"gt" => b'>',
+        b"quot" => b'"',
+        b"apos" => b'\'',
+        [b'#', b'x' | b'X', digits @ ..] => hex_number(digits)?,
+        [b'#', digits @ ..] => str::from_utf8(digits).ok()?.parse().ok()?,
+        _ => return None,
+    };
+    Some((byte, end + 1))
+}
+
+fn url_escape(text: &[u8]) -> Option<(u8, usize)> {
+    Some((hex_number(text.get(1..3)?)?, 3))
+}
+
+fn hex_number(digits: &[u8]) -> Option<u8> {
+    u8::from_str_radix(str::from_utf8(digits).ok()?, 16).ok()
+}
+
+/// The length of the longest secret at a place of a text, or zero. The secrets are in order.
+fn secret_length(text: &[u8], start: usize, mut secrets: &[Vec<u8>]) -> usize {
+    let mut longest = 0;
+    for (index, byte) in text[start..].iter().enumerate() {
+        // The secrets that begin like the text up to this byte. The shortest comes first.
+        let from = secrets.partition_point(|secret| secret.get(index) < Some(byte));
+        let to = secrets.partition_point(|secret| secret.get(index) <= Some(byte));
+        secrets = &secrets[from..to];
+        let Some(shortest) = secrets.first() else { return longest };
+        let length = index + 1;
+        if shortest.len() == length && (length >= MIN_PART_BYTES || is_alone(text, start, length)) {
+            longest = length;
+        }
+    }
+    let rest = text.len() - start;
+    if rest >= MIN_PART_BYTES { rest } else { longest }
+}
+
+/// True if no letter or digit is beside a part of a text.
+fn is_alone(text: &[u8], start: usize, length: usize) -> bool {
+    let before = start.checked_sub(1).and_then(|at| text.get(at));
+    ![before, text.get(start + length)].into_iter().flatten().any(u8::is_ascii_alphanumeric)
+}
+
+/// The texts that are masked, each once and in order.
+fn secret_texts(claim: &ClaimResponse) -> Vec<Vec<u8>> {
     let values = claim.headers.iter().filter_map(|header| header.value.as_deref());
     let words = values.clone().flat_map(str::split_whitespace).filter(|word| word.len() >= MIN_WORD_BYTES);
     let signing = claim.secrets.iter().map(|secret| secret.strip_prefix(SECRET_PREFIX).unwrap_or(secret));
-    let mut texts = Vec::new();
-    for text in values.chain(words).chain(signing).filter(|text| !text.is_empty()) {
-        let in_json = text.replace('\\', r"\\").replace('"', "\\\"");
-        // Some libraries also escape slashes.
-        texts.extend([text.to_owned(), in_json.replace('/', r"\/"), in_json]);
+    // The data of a form has plus signs in place of spaces.
+    let forms = values.clone().chain(words).chain(signing).flat_map(|text| [text.to_owned(), text.replace(' ', "+")]);
+    let mut texts: Vec<Vec<u8>> = forms.map(String::into_bytes).collect();
+    for credentials in values.filter_map(basic_credentials) {
+        let colon = credentials.iter().position(|byte| *byte == b':');
+        texts.extend(colon.map(|colon| credentials[colon + 1..].to_vec()));
+        texts.push(credentials);
     }
+    texts.retain(|text| !text.is_empty());
+    texts.sort_unstable();
+    texts.dedup();
     texts
+}
+
+/// The name and the password in the value of an `Authorization: Basic`.
+fn basic_credentials(value: &str) -> Option<Vec<u8>> {
+    let (scheme, encoded) = value.split_once(' ')?;
+    if scheme.eq_ignore_ascii_case("basic") { BASE64_STANDARD.decode(encoded.trim()).ok() } else { None }
 }
 
 #[cfg(test)]
@@ -85,6 +176,14 @@ mod tests {
     }
 
     #[test]
+    fn a_short_value_is_masked_where_it_stands_alone() {
+        let body = r#"{"v":1,"n":101,"of":"x1"} 1"#;
+        assert_eq!(masked(&["1"], body), r#"{"v":[hidden],"n":101,"of":"x1"} [hidden]"#);
+        assert_eq!(masked(&["abc"], "abc, abcd"), "[hidden], abcd");
+        assert_eq!(masked(&["abcd"], "abcde"), "[hidden]e");
+    }
+
+    #[test]
     fn a_value_that_the_end_cuts_is_masked() {
         assert_eq!(masked(&["Bearer 0123456789"], "key Bearer 01"), "key [hidden]");
         assert_eq!(masked(&["Bearer 0123456789"], "key 0123"), "key [hidden]");
@@ -101,5 +200,34 @@ mod tests {
             masked(&[r#"a"b/c\d"#], r#"{"1":"a\"b/c\\d","2":"a\"b\/c\\d"}"#),
             r#"{"1":"[hidden]","2":"[hidden]"}"#
         );
+        let values = [r#"k<e>y&"of/a\b%2F"#, "my secret"];
+        for (body, expected) in [
+            (r#"{"1":"k\u003ce\u003Ey\u0026\"of\/a\\b%2F"}"#, r#"{"1":"[hidden]"}"#),
+            ("<p>k&lt;e&gt;y&amp;&quot;of/a\\b%2F</p>", "<p>[hidden]</p>"),
+            ("<p>k&#60;e&#x3E;y&#038;&#34;of/a\\b%2F</p>", "<p>[hidden]</p>"),
+            ("?x=k%3ce%3Ey%26%22of%2Fa%5Cb%252F&y", "?x=[hidden]&y"),
+            (r#"as it is: k<e>y&"of/a\b%2F"#, "as it is: [hidden]"),
+            ("my+secret", "[hidden]"),
+            // The end cuts these in the middle of an escape.
+            (r"k\u003ce\u003Ey\u00", r"[hidden]\u00"),
+            ("k&lt;e&gt;y&am", "[hidden]&am"),
+            (r"\u003c &lt; %3c", r"\u003c &lt; %3c"),
+        ] {
+            assert_eq!(masked(&values, body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn the_longest_of_secrets_with_the_same_beginning_is_masked() {
+        let values = ["token-1", "token-12", "token-2", "token-1"];
+        assert_eq!(masked(&values, "token-12345, token-13 token-3"), "[hidden]345, [hidden]3 token-3");
+        assert_eq!(masked(&values, "token-2 token-"), "[hidden] [hidden]");
+    }
+
+    #[test]
+    fn decoded_credentials_are_masked() {
+        assert_eq!(masked(&["Basic dXNlcjpwYXNz"], "not user:pass, nor pass"), "not [hidden], nor [hidden]");
+        assert_eq!(masked(&["basic dXNlcjpwYXNz"], "dXNlcjpwYXNz of a user."), "[hidden] of a user.");
+        assert_eq!(masked(&["Basic no base64"], "user:pass"), "user:pass");
     }
 }

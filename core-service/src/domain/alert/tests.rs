@@ -377,3 +377,24 @@ fn crossings_in_entries_older_than_the_last_change_are_found_after_a_crash() {
     let (firing, resolved) = ((Crossing::Firing, Some(2.0)), (Crossing::Resolved, Some(1.0)));
     assert_eq!(found, [firing, resolved, firing]);
 }
+
+#[test]
+fn a_held_rule_does_not_end_the_wait_of_another_project() {
+    let rules = [(0, 500), (1, 0)].map(|(id, for_ms)| Alert { live: false, ..alert(id, 3, true, 0.0, 0.0, for_ms, 0) });
+    let thesis = WatchedThesis { created_at: START, id: "th_1".to_owned(), author: "fp_1".to_owned() };
+    let read = |watch: &mut AlertWatch, (rule, seq, is_added): (usize, u64, bool)| {
+        let entry = EntryThesis { token: "tk_1", is_added, thesis: &thesis };
+        watch.read(&Dataset::of_project(&rules[rule].project_id), seq, START + 1, Some(entry));
+    };
+    let mut stored = Stored { at: START, ..Stored::default() };
+    let mut watch = begin(&rules, &[], &stored);
+    // The first core's clock is ahead of the entries.
+    watch.advance(START + 1_000);
+    read(&mut watch, (1, 1, true));
+    stored.append(watch.take_changes());
+    let mut watch = begin(&rules, &[], &stored);
+    [(0, 1, true), (1, 1, true), (0, 2, false)].into_iter().for_each(|entry| read(&mut watch, entry));
+    watch.advance(START + 2_000);
+    stored.append(watch.take_changes());
+    assert_eq!(stored.events, [("al_1".to_owned(), Crossing::Firing, START + 1_000, Some(1.0))]);
+}

@@ -159,7 +159,7 @@ impl AlertWatch {
 
     /// Reads the next entry of a log: its number, its time, and the thesis that it adds or removes.
     pub fn read(&mut self, dataset: &Dataset, seq: u64, created_at: i64, thesis: Option<EntryThesis<'_>>) {
-        self.advance(created_at.max(self.last_held_change()));
+        self.advance(created_at.max(self.last_held_change(dataset)));
         self.reads.insert(dataset.name().to_owned(), seq);
         if let Some(EntryThesis { token, is_added, thesis }) = thesis {
             for key in self.watching(dataset, token) {
@@ -229,13 +229,15 @@ impl AlertWatch {
         Some((watched.progress.at.max(watched.alert.updated_at), watched.progress.reads.as_slice()))
     }
 
-    /// The time of the last change of the held rules whose entries are read. Each later entry was judged at this time
-    /// or later, if it was judged, although it may be older: clocks differ, and entries are read after their append.
-    fn last_held_change(&self) -> i64 {
+    /// The time of the last change of the held rules that count this log and whose entries are read. Each later entry
+    /// of the log was judged at this time or later, if it was judged, although it may be older: clocks differ, and
+    /// entries are read after their append. Nothing is known about entries of other logs.
+    fn last_held_change(&self, dataset: &Dataset) -> i64 {
         let changes = self.held.iter().filter_map(|id| {
             let progress = &self.tokens.get(self.keys.get(id)?)?.watched(id)?.progress;
+            let counts_log = progress.reads.iter().any(|read| read.dataset == dataset.name());
             let is_read = |read: &LogRead| self.read_upto(&read.dataset) >= read.seq;
-            (!progress.reads.is_empty() && progress.reads.iter().all(is_read)).then_some(progress.at)
+            (counts_log && progress.reads.iter().all(is_read)).then_some(progress.at)
         });
         changes.max().unwrap_or(i64::MIN)
     }
