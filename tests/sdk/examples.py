@@ -25,7 +25,7 @@ import tempfile
 
 import httpx
 from live import SOON, client_of, post
-from service import KEY, Service, endpoint
+from service import KEY, Service, break_off, endpoint
 
 # How long to wait for an event before another one is created: when a stream is open is not known.
 AGAIN = 1
@@ -118,17 +118,22 @@ async def take_delivery(example, secret, headers, body):
     with socket.socket() as one:
         one.bind(("127.0.0.1", 0))
         port = one.getsockname()[1]
+    address = f"http://127.0.0.1:{port}/"
     async with example.started(PORT=str(port), WEBHOOK_SECRET=secret) as process, httpx.AsyncClient() as client:
         async with asyncio.timeout(SOON):
             while True:
-                with contextlib.suppress(httpx.ConnectError):
-                    response = await client.post(f"http://127.0.0.1:{port}/", headers=headers, content=body)
+                with contextlib.suppress(ConnectionRefusedError):
+                    await break_off(port)
                     break
                 assert process.returncode is None, f"{example}: exit code {process.returncode}"
                 await asyncio.sleep(0.05)
+        try:
+            response = await client.post(address, headers=headers, content=body)
+        except httpx.TransportError as error:
+            raise AssertionError(f"{example}: after a request that broke off: {error!r}") from error
         assert response.status_code == 204, f"{example}: {response.status_code}"
         await example.prints(process, json.loads(body)["id"])
-        response = await client.post(f"http://127.0.0.1:{port}/", headers=headers, content=body + b" ")
+        response = await client.post(address, headers=headers, content=body + b" ")
         assert response.status_code == 400, f"{example}: a changed body got {response.status_code}"
 
 
