@@ -2,10 +2,11 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { verifyWebhook, WebhookSignatureError } from "../src/index.js"; // in your program: "trade-thesis"
 
-const secret = process.env["WEBHOOK_SECRET"] ?? "";
+const secret = process.env["WEBHOOK_SECRET"];
+if (!secret) throw new Error("WEBHOOK_SECRET is missing");
 const MAX_BYTES = 1 << 20;
 
-async function take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+const take = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
   try {
     const pieces: Buffer[] = [];
     let bytes = 0;
@@ -26,6 +27,6 @@ async function take(request: IncomingMessage, response: ServerResponse): Promise
     console.error("refused:", error);
     response.writeHead(error instanceof WebhookSignatureError ? 400 : 500).end();
   }
-}
+};
 
 createServer((request, response) => void take(request, response)).listen(Number(process.env["PORT"] ?? "8000"));
