@@ -309,7 +309,7 @@ async def receipts_page(service):
 
 async def sdk_page(service):
     """The SDK for TypeScript in Chromium, on a page of another origin."""
-    await script(SOON, "sdk.cjs", service.http, KEY, os.environ["SDK_TYPESCRIPT"])
+    await script(CONSOLE_SOON, "sdk.cjs", service.http, KEY, os.environ["SDK_TYPESCRIPT"])
 
 
 async def mcp_python(service):

@@ -1,7 +1,7 @@
 // What may go wrong for people in Chromium: names and texts of strangers, two tabs, a reload, the way back, a slow link, and a
 // session that ends while somebody types.
 const assert = require("node:assert/strict");
-const { base, id, look, open, person, press } = require("./browser.cjs");
+const { arrive, base, id, look, open, person, press } = require("./browser.cjs");
 
 // Markup, letters without a space, and emoji with text from right to left.
 const NAMES = ["<img src=x onerror=alert(1)> \"'{{ 7 * 7 }} &lt;b&gt;", "W".repeat(200), "🚀👩‍👩‍👧 مرحبا بالعالم שלום"];
@@ -95,9 +95,7 @@ async function slowness(someone, { organization, project }) {
   await session.send("Network.enable");
   await session.send("Network.emulateNetworkConditions", SLOW);
   await session.send("Network.setCacheDisabled", { cacheDisabled: true });
-  await page.goto(`${project}/test/events`);
-  const shift = await page.evaluate("window.shift");
-  assert.ok(shift < 0.05, `over a slow link the page of events shifts by ${shift}`);
+  await arrive(page, session, `${project}/test/events`);
   await session.send("Network.setCacheDisabled", { cacheDisabled: false });
   await name(someone, organization, "Twice");
   const sent = [];

@@ -1,5 +1,6 @@
 """The program as tests start it, and an endpoint for its webhooks."""
 
+import asyncio
 import contextlib
 import http.server
 import json
@@ -90,3 +91,13 @@ def endpoint():
             yield f"http://127.0.0.1:{server.server_port}/hook", server.deliveries
         finally:
             server.shutdown()
+
+
+async def break_off(port):
+    """Sends an endpoint a POST that breaks off in its body, and waits until the endpoint closes the connection."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(b"POST / HTTP/1.1\r\nHost: endpoint\r\nContent-Length: 9\r\n\r\nhalf")
+    writer.write_eof()
+    with contextlib.suppress(ConnectionError):
+        await reader.read()
+    writer.close()

@@ -10,7 +10,7 @@ import socket
 
 import httpx
 from pages import Snippet, Wrong
-from service import AUTHORIZATION, Service, endpoint
+from service import AUTHORIZATION, Service, break_off, endpoint
 
 # Longest run of a snippet that ends, and longest wait for one thing to happen.
 PATIENCE, SOON = 60, 30
@@ -173,7 +173,7 @@ async def follow(program: Program, service: Service):
 
 
 async def serve(place: Place, command, output: pathlib.Path, environment):
-    """A receiver takes a delivery as the service made it, and refuses it with another body."""
+    """A receiver outlives a request that breaks off, takes a delivery as it was made, and refuses another body."""
     port = free_port()
     async with httpx.AsyncClient(timeout=SOON) as client:
         with endpoint() as (url, deliveries):
@@ -185,6 +185,10 @@ async def serve(place: Place, command, output: pathlib.Path, environment):
             program = await Program.start(command, output, cwd=place.folder, env=environment)
             try:
                 await program.until(lambda: listens(port), f"it listened on $PORT, {port}")
+                try:
+                    await asyncio.wait_for(break_off(port), SOON)
+                except TimeoutError:
+                    raise Wrong(f"it was sent a part of a request, and waited for more for {SOON} s") from None
                 event, body = await place.service.post("RUN", handle="runner"), b""
                 while event.encode() not in body:
                     headers, body = await asyncio.to_thread(deliveries.get, timeout=SOON)

@@ -25,7 +25,7 @@ import tempfile
 
 import httpx
 from live import SOON, client_of, post
-from service import KEY, Service, endpoint
+from service import KEY, Service, break_off, endpoint
 
 # How long to wait for an event before another one is created: when a stream is open is not known.
 AGAIN = 1
@@ -114,21 +114,40 @@ async def delivery_of(client, create):
     return webhook["secret"], kept, body
 
 
+@contextlib.asynccontextmanager
+async def listening(example, secret):
+    """An endpoint after a request that broke off, and its address. Another program may take a port, so two are tried."""
+    for _ in range(2):
+        with socket.socket() as one:
+            one.bind(("127.0.0.1", 0))
+            port = one.getsockname()[1]
+        async with example.started(PORT=str(port), WEBHOOK_SECRET=secret) as process:
+            if await breaks_off(process, port):
+                yield process, f"http://127.0.0.1:{port}/"
+                return
+    raise AssertionError(f"{example}: exit code {process.returncode}")
+
+
+async def breaks_off(process, port):
+    """Breaks off a request once the port is open; false if the process ended before."""
+    async with asyncio.timeout(SOON):
+        while process.returncode is None:
+            with contextlib.suppress(ConnectionRefusedError):
+                await break_off(port)
+                return True
+            await asyncio.sleep(0.05)
+    return False
+
+
 async def take_delivery(example, secret, headers, body):
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        port = one.getsockname()[1]
-    async with example.started(PORT=str(port), WEBHOOK_SECRET=secret) as process, httpx.AsyncClient() as client:
-        async with asyncio.timeout(SOON):
-            while True:
-                with contextlib.suppress(httpx.ConnectError):
-                    response = await client.post(f"http://127.0.0.1:{port}/", headers=headers, content=body)
-                    break
-                assert process.returncode is None, f"{example}: exit code {process.returncode}"
-                await asyncio.sleep(0.05)
+    async with listening(example, secret) as (process, address), httpx.AsyncClient() as client:
+        try:
+            response = await client.post(address, headers=headers, content=body)
+        except httpx.TransportError as error:
+            raise AssertionError(f"{example}: after a request that broke off: {error!r}") from error
         assert response.status_code == 204, f"{example}: {response.status_code}"
         await example.prints(process, json.loads(body)["id"])
-        response = await client.post(f"http://127.0.0.1:{port}/", headers=headers, content=body + b" ")
+        response = await client.post(address, headers=headers, content=body + b" ")
         assert response.status_code == 400, f"{example}: a changed body got {response.status_code}"
 
 

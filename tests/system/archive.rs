@@ -23,12 +23,14 @@ on_both_stores![
 ];
 
 const DAY_MS: i64 = 86_400_000;
+/// A day may get entries until this long after its end, and has no files before.
+const SETTLE_MS: i64 = 300_000;
 /// The files of a missed day come by themselves within this time.
 const WITHIN_A_FEW_ROUNDS: Duration = Duration::from_secs(200);
 
-/// The date some days ago. The sandbox has theses of each of the last seven.
+/// The date some days before the first that cannot have files yet. The sandbox has theses of each of the last seven.
 fn days_ago(days: i64) -> String {
-    iso(now_ms() - days * DAY_MS)[..10].to_owned()
+    iso(now_ms() - SETTLE_MS - days * DAY_MS)[..10].to_owned()
 }
 
 /// Builds a day of the sandbox. Returns its files.

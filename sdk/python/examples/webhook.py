@@ -7,6 +7,7 @@ from trade_thesis import webhooks
 from trade_thesis.types import ThesisCreatedEvent
 
 SECRET = os.environ["WEBHOOK_SECRET"]
+MAX_BYTES = 1 << 20
 
 
 class Endpoint(http.server.BaseHTTPRequestHandler):
@@ -14,7 +15,11 @@ class Endpoint(http.server.BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         """Takes one delivery."""
-        body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        length = int(self.headers.get("Content-Length", 0))
+        if not 0 <= length <= MAX_BYTES:
+            self.send_error(413)
+            return
+        body = self.rfile.read(length)
         try:
             event = webhooks.verify(body, self.headers, SECRET)
         except webhooks.WebhookSignatureError as error:

@@ -25,6 +25,7 @@ func main() {
 		}
 		event, err := verifier.Verify(request.Header, body)
 		if err != nil {
+			log.Print("refused: ", err)
 			http.Error(response, "not signed", http.StatusBadRequest)
 			return
 		}
