@@ -71,13 +71,17 @@ for (const field of document.querySelectorAll("input[type=datetime-local][name]"
     const isPlain = (head) => "plain" in head.dataset || /^(|actions?|remove|withdraw)$/i.test(head.textContent.trim());
     const isData = heads.map((head) => !isPlain(head));
     const rows = () => [...body.rows];
-    if (rows().length > 1) {
+    // The rows in the page's own order, if they are sorted.
+    let unsorted = null;
+    // Tables that can be followed get their rows later.
+    if (rows().length > 1 || document.querySelector("#live, [data-tail]")) {
       heads.forEach((head, column) => {
         if (!isData[column]) return;
         const sort = button("sort", head.textContent);
         head.replaceChildren(sort);
         sort.addEventListener("click", () => {
           const order = head.getAttribute("aria-sort") === "ascending" ? "descending" : "ascending";
+          unsorted ??= rows();
           heads.forEach((other) => other.removeAttribute("aria-sort"));
           head.setAttribute("aria-sort", order);
           const sign = order === "ascending" ? 1 : -1;
@@ -85,6 +89,14 @@ for (const field of document.querySelectorAll("input[type=datetime-local][name]"
           body.append(...sorted);
           hide();
         });
+      });
+      // What follows the newest rows puts them on top, and takes the last ones away.
+      table.addEventListener("unsort", () => {
+        if (!unsorted) return;
+        heads.forEach((head) => head.removeAttribute("aria-sort"));
+        body.append(...unsorted.filter((row) => row.parentNode === body));
+        unsorted = null;
+        hide();
       });
     }
     const after = document.createElement("div");
