@@ -50,9 +50,10 @@ for (const field of document.querySelectorAll("input[type=datetime-local][name]"
     const [a, b] = [number(one), number(other)];
     return one !== "" && other !== "" && !Number.isNaN(a) && !Number.isNaN(b) ? a - b : one.localeCompare(other, "en");
   };
-  // A table's program must not take a text for a formula.
+  // A spreadsheet must not read a text as a formula, nor the rest of a text behind a semicolon, which separates the
+  // fields in many countries.
   const field = (text) => {
-    const safe = /^[=+\-@\t]/.test(text) && Number.isNaN(number(text)) ? `'${text}` : text;
+    const safe = Number.isNaN(number(text)) ? text.replace(/(^|[;\n])(?=\s*[=+\-@＝＋－＠]|[\t\r])/g, "$1'") : text;
     return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
   const button = (name, text) => {
