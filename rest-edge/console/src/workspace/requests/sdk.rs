@@ -59,12 +59,6 @@ fn snake(id: &str) -> String {
     name
 }
 
-/// The value of an argument. All are texts but the number of rows.
-fn value(name: &str, text: &str) -> String {
-    let is_number = name == "limit" && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if is_number { text.to_owned() } else { literal(text) }
-}
-
 impl<'a> SdkCall<'a> {
     /// The call that sends a request. None if no method of the SDKs does: it opens a stream, or has a parameter twice or
     /// one that the operation does not have.
@@ -79,11 +73,17 @@ impl<'a> SdkCall<'a> {
         has_each_once.then(|| Self { operation, parts: parts(operation.path, &request.path), query })
     }
 
+    /// The value of an argument. All are texts but whole numbers.
+    fn value(&self, name: &str, text: &str) -> String {
+        let number = self.operation.integers.contains(&name).then(|| text.parse::<u32>().ok()).flatten();
+        number.map_or_else(|| literal(text), |number| number.to_string())
+    }
+
     pub(super) fn python(&self, public_url: &str) -> String {
         let query = self.query.iter().map(|(name, text)| {
             // `from` is a keyword.
             let argument = if name == "from" { "from_" } else { name.as_str() };
-            format!("{argument}={}", value(name, text))
+            format!("{argument}={}", self.value(name, text))
         });
         let body = self.operation.has_body.then(|| "**{}".to_owned());
         let arguments: Vec<_> = self.parts.iter().map(|part| literal(part)).chain(query).chain(body).collect();
@@ -97,7 +97,8 @@ impl<'a> SdkCall<'a> {
     }
 
     pub(super) fn typescript(&self, public_url: &str) -> String {
-        let query: Vec<_> = self.query.iter().map(|(name, text)| format!("{name}: {}", value(name, text))).collect();
+        let query: Vec<_> =
+            self.query.iter().map(|(name, text)| format!("{name}: {}", self.value(name, text))).collect();
         let query = (!query.is_empty()).then(|| format!("{{ {} }}", query.join(", ")));
         let body = self.operation.has_body.then(|| "{}".to_owned());
         let arguments: Vec<_> = self.parts.iter().map(|part| literal(part)).chain(body).chain(query).collect();
@@ -125,10 +126,12 @@ mod tests {
             path,
             id,
             query: query.to_vec(),
+            integers: vec!["limit", "recent"],
             has_body,
         };
         vec![
             operation(Method::GET, "/v1/theses", "listTheses", &["token", "limit"], false),
+            operation(Method::GET, "/v1/tokens/{token}/activity", "getTokenActivity", &["recent"], false),
             operation(Method::PATCH, "/v1/webhooks/{id}", "updateWebhook", &[], true),
             operation(Method::GET, "/v1/archive/{date}/{*file}", "getArchiveFile", &[], false),
         ]
@@ -150,6 +153,13 @@ mod tests {
             call.python(URL)
         );
         assert!(call.typescript(URL).ends_with("client.listTheses({ token: \"$RUN\", limit: 2 }));"));
+        let route = "/v1/tokens/{token}/activity";
+        for (typed, shown) in [("5", "5"), ("007", "7"), ("", "\"\""), ("-1", "\"-1\"")] {
+            let counted = request("GET", route, "/v1/tokens/a/activity", &format!("recent={typed}"));
+            let call = SdkCall::of(&counted, &operations).unwrap();
+            let expected = format!("client.get_token_activity(\"a\", recent={shown}))");
+            assert!(call.python(URL).ends_with(&expected), "{}", call.python(URL));
+        }
         let changed = request("PATCH", "/v1/webhooks/{id}", "/v1/webhooks/wh%22_1", "");
         let call = SdkCall::of(&changed, &operations).unwrap();
         assert!(call.python(URL).ends_with("client.update_webhook(\"wh\\\"_1\", **{}))"), "{}", call.python(URL));
