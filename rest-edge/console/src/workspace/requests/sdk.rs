@@ -7,6 +7,12 @@ use thesis_proto::v1;
 
 use crate::Operation;
 
+/// Where the log cuts a path and a query, in characters.
+const MAX_PATH: usize = 512;
+const MAX_QUERY: usize = 1_024;
+/// Stands in the log for a value that may be a secret.
+const HIDDEN: &str = "***";
+
 /// The call of an operation with its arguments.
 pub(super) struct SdkCall<'a> {
     operation: &'a Operation,
@@ -31,20 +37,28 @@ pub(super) fn parameters(query: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The parameters of a path, which the route names in braces.
-fn parts(route: &str, path: &str) -> Vec<String> {
+/// True if the log has the whole path or query, and it is UTF-8: neither `&` nor `/` can be within a letter.
+fn is_whole(text: &str, max_chars: usize) -> bool {
+    text.chars().count() < max_chars && percent_decode_str(text).decode_utf8().is_ok()
+}
+
+/// The parameters of a path, which the route names in braces. None if the route is another one.
+fn parts(route: &str, path: &str) -> Option<Vec<String>> {
     let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let (mut rest, mut parts) = (path.split('/'), Vec::new());
     for name in route.split('/') {
         if name.starts_with("{*") {
             parts.push(decoded(&rest.by_ref().collect::<Vec<_>>().join("/")));
-        } else if let Some(part) = rest.next()
-            && name.starts_with('{')
-        {
+            continue;
+        }
+        let part = rest.next()?;
+        if name.starts_with('{') {
             parts.push(decoded(part));
+        } else if part != name {
+            return None;
         }
     }
-    parts
+    rest.next().is_none().then_some(parts)
 }
 
 /// `list_theses` for `listTheses`.
@@ -61,16 +75,22 @@ fn snake(id: &str) -> String {
 
 impl<'a> SdkCall<'a> {
     /// The call that sends a request. None if no method of the SDKs does: it opens a stream, or has a parameter twice or
-    /// one that the operation does not have.
+    /// one that the operation does not have. None too if the log has not all of its arguments.
     pub(super) fn of(request: &v1::LoggedRequest, operations: &'a [Operation]) -> Option<Self> {
         let is_it = |one: &&Operation| one.method.as_str() == request.method && one.path == request.route;
         let operation = operations.iter().find(is_it)?;
+        if !is_whole(&request.path, MAX_PATH) || !is_whole(&request.query, MAX_QUERY) {
+            return None;
+        }
+        let parts = parts(operation.path, &request.path)?;
         let query = parameters(&request.query);
         let has_each_once = {
             let names: HashSet<_> = query.iter().map(|(name, _)| name.as_str()).collect();
             names.len() == query.len() && names.iter().all(|name| operation.query.contains(name))
         };
-        has_each_once.then(|| Self { operation, parts: parts(operation.path, &request.path), query })
+        let mut texts = parts.iter().chain(query.iter().map(|(_, value)| value));
+        let has_hidden = texts.any(|text| text.split('/').any(|part| part == HIDDEN));
+        (has_each_once && !has_hidden).then_some(Self { operation, parts, query })
     }
 
     /// The value of an argument. All are texts but whole numbers.
@@ -184,6 +204,27 @@ mod tests {
                 "{method} {route}?{query}"
             );
         }
+    }
+
+    #[test]
+    fn a_request_that_the_log_has_not_whole_is_no_call() {
+        let operations = operations();
+        let (theses, webhook, file) = ("/v1/theses", "/v1/webhooks/{id}", "/v1/archive/{date}/{*file}");
+        let is_call = |method, route, path: &str, query: &str| {
+            SdkCall::of(&request(method, route, path, query), &operations).is_some()
+        };
+        for query in ["token=***", "token=%ff", &format!("token={}", "a".repeat(MAX_QUERY - 6))] {
+            assert!(!is_call("GET", theses, theses, query), "{query}");
+        }
+        assert!(is_call("GET", theses, theses, &format!("token={}", "a".repeat(MAX_QUERY - 7))));
+        for path in ["/v1/webhooks/***", "/v1/webhooks/%ff", "/v1/webhooks", "/v1/webhooks/a/b", "/v1/alerts/a"] {
+            assert!(!is_call("PATCH", webhook, path, ""), "{path}");
+        }
+        assert!(!is_call("GET", file, "/v1/archive/2026-01-31/a/***", ""));
+        let long = format!("/v1/webhooks/{}", "a".repeat(MAX_PATH));
+        assert!(
+            !is_call("PATCH", webhook, &long[..MAX_PATH], "") && is_call("PATCH", webhook, &long[..MAX_PATH - 1], "")
+        );
     }
 
     #[test]
