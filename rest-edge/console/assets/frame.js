@@ -39,10 +39,12 @@ for (const field of document.querySelectorAll("input[type=datetime-local][name]"
 // --- tables: sorting by each column, the first rows of long ones, and CSV ---
 {
   const SHOWN = 50;
-  // What a cell says; that of a form is its value.
+  // What a cell says; that of a form is its saved value.
   const words = (cell) => {
     const field = cell.querySelector("select, input:not([type=hidden])");
-    const said = field && (field.selectedOptions?.[0]?.textContent ?? field.value);
+    const options = [...(field?.options ?? [])];
+    const taken = options.find((option) => option.defaultSelected) ?? options[0];
+    const said = field && (taken?.textContent ?? field.defaultValue);
     return cell.querySelector("time")?.dateTime ?? (said ?? cell.textContent).trim().replace(/\s+/g, " ");
   };
   const number = (text) => Number(text.replaceAll(",", "").replace(/ %$/, ""));
