@@ -14,7 +14,7 @@ use crate::{
     answer::Answer,
     call::{Call, RequestForm},
     context::Context,
-    input::Param,
+    input::{Kind, Param},
 };
 
 pub(crate) type Handler = for<'a> fn(&'a Context, &'a mut Call) -> BoxFuture<'a, Answer>;
@@ -123,11 +123,13 @@ impl Route {
     /// The operation as the SDKs have it. Streams are no single calls.
     pub(crate) fn as_operation(&self) -> Option<Operation> {
         let is_call = !matches!(self.answers, SuccessResponse::Events | SuccessResponse::Upgrade);
+        let integers = self.query.iter().filter(|param| matches!(param.kind, Kind::Integer(..)));
         is_call.then(|| Operation {
             method: self.method.clone(),
             path: self.path,
             id: self.id,
             query: self.query.iter().map(|param| param.name).collect(),
+            integers: integers.map(|param| param.name).collect(),
             has_body: self.body.is_some(),
         })
     }

@@ -250,7 +250,8 @@ async function events(someone, project, key) {
   await open(someone, `${project}/test/events`, "events");
   await open(someone, path, "events of a token");
   const cell = (text) => page.getByRole("cell", { name: text });
-  const texts = ["Before it is live", "Seen <b>as</b> it happens", "While it is paused", "While it is broken"];
+  const texts =
+    ["Before it is live", "Seen <b>as</b> it happens", "While it is paused", "While it is broken", "While it is sorted"];
   await thesis(key, texts[0]);
   assert.equal(await cell(texts[0]).count(), 0);
   let stream;
@@ -283,6 +284,16 @@ async function events(someone, project, key) {
   const file = readFileSync(await (await saved).path(), "utf8");
   assert.ok(file.startsWith("Created,Type,Event,Source\r\n2"), file);
   assert.equal(await page.locator("#events thead").getByRole("button").count(), 4);
+  // A new event comes on top of the page's own order.
+  const created = page.getByRole("columnheader", { name: "Created" });
+  await created.getByRole("button").click();
+  assert.equal(await created.getAttribute("aria-sort"), "ascending");
+  await follow(someone);
+  await thesis(key, texts[4]);
+  await cell(texts[4]).waitFor();
+  assert.equal(await created.getAttribute("aria-sort"), null);
+  await page.getByRole("button", { name: "Stop" }).click();
+  await said(page, "Stopped");
   // Every event is there once, the newest first.
   const ids = await page.locator("#events tbody tr").evaluateAll((rows) => rows.map((row) => row.dataset.id));
   assert.ok(ids.every((event) => event?.startsWith("evt_")), ids.join());
@@ -300,7 +311,7 @@ async function events(someone, project, key) {
   assert.equal(await page.locator("#events tbody tr").count(), 0);
   await to.fill("");
   await page.getByRole("button", { name: "Follow", exact: true }).click();
-  await cell(texts[3]).waitFor();
+  await cell(texts[4]).waitFor();
   await said(page, "Replaying");
   assert.deepEqual(await lines(), expected);
   await page.getByRole("button", { name: "Stop" }).click();

@@ -205,6 +205,16 @@ async fn new_endpoints_answer_a_test_first(service: &Service) {
     endpoint.abort();
 }
 
+/// Waits until a number of events are delivered, whatever becomes of tests: a failed one is retried after a minute.
+async fn events_delivered(client: &Client, webhook: &Value, count: usize) {
+    eventually(&format!("{count} events are delivered"), SOON, async || {
+        let log = client.all(&path(webhook, "/deliveries")).await;
+        let is_delivered = |row: &&Value| row["is_test"] != true && row["status"] == "delivered";
+        (log.iter().filter(is_delivered).count() == count).then_some(())
+    })
+    .await;
+}
+
 #[tokio::test]
 async fn what_waits_goes_out_once_the_endpoint_has_answered_a_test() {
     let dir = tempfile::tempdir().unwrap();
@@ -234,18 +244,23 @@ async fn what_waits_goes_out_once_the_endpoint_has_answered_a_test() {
 
     receiver.answer(204);
     client.post(&path(&webhook, "/test"), &json!({})).await.ok(202);
-    logged(&client, &webhook, "delivered", 3).await;
+    events_delivered(&client, &webhook, 2).await;
     assert_eq!(insight(&client, &webhook).await["awaits_verification"], false);
     let received = receiver.received();
     let are_tests: Vec<bool> = received.iter().map(|one| one.headers.contains_key("service-test")).collect();
-    assert_eq!(are_tests, [true, true, false, false]);
+    assert_eq!(are_tests[..2], [true, true]);
     received.iter().for_each(|one| one.verify(text(&webhook, "secret")));
-    let sent: HashSet<&str> = received[2..].iter().map(|one| one.header("service-event-id")).collect();
+    let sent: Vec<&str> = received
+        .iter()
+        .zip(&are_tests)
+        .filter(|(_, is_test)| !**is_test)
+        .map(|(one, _)| one.header("service-event-id"))
+        .collect();
     let expected: HashSet<&str> = waiting.iter().map(|row| text(row, "event_id")).collect();
-    assert_eq!(sent, expected);
+    assert_eq!((sent.len(), sent.into_iter().collect::<HashSet<_>>()), (expected.len(), expected));
     // From now on nothing waits.
     post(3).await;
-    logged(&client, &webhook, "delivered", 4).await;
+    events_delivered(&client, &webhook, 3).await;
 }
 
 #[tokio::test]

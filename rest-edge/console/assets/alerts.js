@@ -4,13 +4,13 @@
   const DRAWN = ["token", "metric", "direction", "threshold", "recover"];
   const form = document.querySelector("form[data-chart]");
   const address = form.querySelector("[formaction]").formAction;
-  let run = 0;
+  let reading = new AbortController();
 
   // The part with the chart, as the typed values have it; it is empty when one of them is wrong.
-  const read = async () => {
+  const read = async (signal) => {
     try {
       const body = new URLSearchParams(new FormData(form));
-      const answer = await fetch(address, { method: "POST", body, redirect: "manual", cache: "no-store" });
+      const answer = await fetch(address, { method: "POST", body, redirect: "manual", cache: "no-store", signal });
       return new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("preview");
     } catch {
       return null;
@@ -19,9 +19,10 @@
 
   form.addEventListener("change", async ({ target }) => {
     if (!DRAWN.includes(target.name) || !form.elements.token.value.trim()) return;
-    run += 1;
-    const own = run;
-    const fresh = await read();
-    if (fresh && own === run) document.getElementById("preview").replaceWith(document.adoptNode(fresh));
+    reading.abort();
+    reading = new AbortController();
+    const { signal } = reading;
+    const fresh = await read(signal);
+    if (fresh && !signal.aborted) document.getElementById("preview").replaceWith(document.adoptNode(fresh));
   });
 }

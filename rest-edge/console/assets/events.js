@@ -142,6 +142,7 @@
       const cells = [at, element("code", event.type), link, source].map((content) => element("td", content));
       const row = element("tr", ...cells);
       row.dataset.id = event.id;
+      rows.parentNode.dispatchEvent(new Event("unsort"));
       if (isOld) rows.append(row);
       else rows.prepend(row);
       while (rows.children.length > MOST) rows.lastElementChild.remove();

@@ -39,10 +39,12 @@ for (const field of document.querySelectorAll("input[type=datetime-local][name]"
 // --- tables: sorting by each column, the first rows of long ones, and CSV ---
 {
   const SHOWN = 50;
-  // What a cell says; that of a form is its value.
+  // What a cell says; that of a form is its saved value.
   const words = (cell) => {
     const field = cell.querySelector("select, input:not([type=hidden])");
-    const said = field && (field.selectedOptions?.[0]?.textContent ?? field.value);
+    const options = [...(field?.options ?? [])];
+    const taken = options.find((option) => option.defaultSelected) ?? options[0];
+    const said = field && (taken?.textContent ?? field.defaultValue);
     return cell.querySelector("time")?.dateTime ?? (said ?? cell.textContent).trim().replace(/\s+/g, " ");
   };
   const number = (text) => Number(text.replaceAll(",", "").replace(/ %$/, ""));
@@ -50,9 +52,10 @@ for (const field of document.querySelectorAll("input[type=datetime-local][name]"
     const [a, b] = [number(one), number(other)];
     return one !== "" && other !== "" && !Number.isNaN(a) && !Number.isNaN(b) ? a - b : one.localeCompare(other, "en");
   };
-  // A table's program must not take a text for a formula.
+  // A spreadsheet must not read a text as a formula, nor the rest of a text behind a semicolon, which separates the
+  // fields in many countries.
   const field = (text) => {
-    const safe = /^[=+\-@\t]/.test(text) && Number.isNaN(number(text)) ? `'${text}` : text;
+    const safe = Number.isNaN(number(text)) ? text.replace(/(^|[;\n])(?=\s*[=+\-@＝＋－＠]|[\t\r])/g, "$1'") : text;
     return /[",\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
   };
   const button = (name, text) => {
@@ -71,13 +74,17 @@ for (const field of document.querySelectorAll("input[type=datetime-local][name]"
     const isPlain = (head) => "plain" in head.dataset || /^(|actions?|remove|withdraw)$/i.test(head.textContent.trim());
     const isData = heads.map((head) => !isPlain(head));
     const rows = () => [...body.rows];
-    if (rows().length > 1) {
+    // The rows in the page's own order, if they are sorted.
+    let unsorted = null;
+    // Tables that can be followed get their rows later.
+    if (rows().length > 1 || document.querySelector("#live, [data-tail]")) {
       heads.forEach((head, column) => {
         if (!isData[column]) return;
         const sort = button("sort", head.textContent);
         head.replaceChildren(sort);
         sort.addEventListener("click", () => {
           const order = head.getAttribute("aria-sort") === "ascending" ? "descending" : "ascending";
+          unsorted ??= rows();
           heads.forEach((other) => other.removeAttribute("aria-sort"));
           head.setAttribute("aria-sort", order);
           const sign = order === "ascending" ? 1 : -1;
@@ -85,6 +92,14 @@ for (const field of document.querySelectorAll("input[type=datetime-local][name]"
           body.append(...sorted);
           hide();
         });
+      });
+      // What follows the newest rows puts them on top, and takes the last ones away.
+      table.addEventListener("unsort", () => {
+        if (!unsorted) return;
+        heads.forEach((head) => head.removeAttribute("aria-sort"));
+        body.append(...unsorted.filter((row) => row.parentNode === body));
+        unsorted = null;
+        hide();
       });
     }
     const after = document.createElement("div");

@@ -40,6 +40,7 @@
     };
 
     const show = (row) => {
+      rows.parentNode.dispatchEvent(new Event("unsort"));
       rows.prepend(document.adoptNode(row));
       while (rows.children.length > MOST) rows.lastElementChild.remove();
       part.querySelector(".table").hidden = false;

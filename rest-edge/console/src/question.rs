@@ -36,10 +36,15 @@ pub(crate) struct TypedName {
     confirm: String,
 }
 
+/// A text as a page shows it: line ends and several spaces are one space there.
+fn as_shown(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 impl TypedName {
     /// The faults of the form, if the typed name is not the required one.
     pub(crate) fn faults(&self, name: Option<&str>) -> Option<Faults> {
-        let is_it = name.is_none_or(|name| self.confirm.trim() == name.trim());
+        let is_it = name.is_none_or(|name| as_shown(&self.confirm) == as_shown(name));
         (!is_it).then(|| Faults::wrong("confirm", "must be the name as it stands above"))
     }
 }
@@ -61,6 +66,7 @@ mod tests {
             typed("", None) && typed("production", Some("production")) && typed(" production ", Some("production"))
         );
         assert!(!typed("", Some("production")) && !typed("Production", Some("production")));
+        assert!(typed("a b c", Some("a\nb \t c")) && typed("a  b", Some("a b")) && !typed("ab", Some("a b")));
         let faults = TypedName { confirm: String::new() }.faults(Some("a")).unwrap();
         assert_eq!((faults.status().as_u16(), faults.field("confirm").is_some()), (422, true));
     }

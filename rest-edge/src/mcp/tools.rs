@@ -118,7 +118,7 @@ const SPECS: [ToolSpec; 9] = [
         name: "list_events",
         title: "List events",
         about: "Lists what happened, newest first: theses, changes of profiles, activity of tokens, and with `types` \
-                alerts. Long texts are cut; get_thesis reads one in full.",
+                alerts. Long texts are cut; get_thesis reads one in full, and get_profile the bio of an author.",
         operation: "listEvents",
         path_argument: None,
         size: Some(("limit", 10)),

@@ -5,7 +5,7 @@ use thesis_proto::v1::{self, Environment};
 use super::Customer;
 use crate::harness::{
     Client, SOON, Service,
-    browser::{Browser, Page},
+    browser::{Browser, Origin, Page},
     eventually,
     person::new_key,
     text,
@@ -99,6 +99,12 @@ async fn a_chart_shows_a_rule_before_it_is_created(service: &Service) {
         let wrong = browser.submit(&form).await.is(422);
         assert!(wrong.form(&new).field(field).is_wrong && drawn(&wrong) == [0, 0], "{field}: {wrong}");
     }
+    // Those who may not create alerts get no chart, whatever they send.
+    let viewer = service.member(&customer.owner, &customer.organization, v1::Role::Viewer).await;
+    let viewer = service.browser_of(&viewer);
+    let csrf = viewer.csrf().await;
+    let refused = viewer.post(&new, &[("csrf", &*csrf), ("token", " ")], Origin::Here).await.is(200);
+    assert_eq!(drawn(&refused.says("Viewers cannot create alerts.")), [0, 0]);
     // A chart creates nothing, and its page goes on to the alert with what was typed.
     let client = client_of(service, &customer).await;
     assert!(client.all("/v1/alerts").await.is_empty());

@@ -141,10 +141,16 @@ pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, query: Pag
     render(StatusCode::OK, &page)
 }
 
-/// A field of the file, in quotation marks. A spreadsheet must not read a person's text as a formula.
+/// A field of the file, in quotation marks. A spreadsheet must not read a person's text as a formula, nor a part of it:
+/// where semicolons separate the fields, these quotation marks do not hold it together.
 fn csv_field(text: &str) -> String {
-    let guard = if text.starts_with(['=', '+', '-', '@', '\t', '\r']) { "'" } else { "" };
-    format!("\"{guard}{}\"", text.replace('"', "\"\""))
+    let guarded = |part: &str| {
+        let is_formula = part.trim_start().starts_with(['=', '+', '-', '@', '＝', '＋', '－', '＠']);
+        let guard = if is_formula || part.starts_with(['\t', '\r']) { "'" } else { "" };
+        format!("{guard}{part}")
+    };
+    let text: String = text.split_inclusive([';', '\n']).map(guarded).collect();
+    format!("\"{}\"", text.replace('"', "\"\""))
 }
 
 /// An entry as a line of the file.
@@ -198,11 +204,11 @@ mod tests {
             actor: "usr_1".to_owned(),
             actor_email: Some("=ada@example.com".to_owned()),
             subject: "key_1".to_owned(),
-            reason: Some("a \"reason\",\nin lines".to_owned()),
+            reason: Some("a \"reason\",\nin lines; =1+1;＠a".to_owned()),
             ..v1::AuditEntry::default()
         };
         let expected = "\"control_1\",\"2026-11-23T14:05:00.012Z\",\"usr_1\",\"'=ada@example.com\",\"key.created\",\
-                        \"key_1\",\"\",\"a \"\"reason\"\",\nin lines\",\"\"\r\n";
+                        \"key_1\",\"\",\"a \"\"reason\"\",\nin lines;' =1+1;'＠a\",\"\"\r\n";
         assert_eq!(csv_line(&entry), expected);
     }
 }

@@ -16,7 +16,7 @@ pub(in crate::mcp) struct Event {
     id: String,
     r#type: String,
     created_at: String,
-    /// The content, which depends on the type. Of longer texts it has the first 400 characters and `…`.
+    /// The content, which depends on the type. Of a longer `text` or `bio` it has the first 400 characters and `…`.
     data: JsonObject,
 }
 
@@ -39,18 +39,22 @@ impl From<ApiPage<Event>> for EventPage {
     }
 }
 
-/// Cuts all texts of a value for a list.
-fn cut_texts(value: Value) -> Value {
+/// Cuts the texts of a field that people write, for a list. Ids and URLs are of no use when cut.
+fn cut_texts(name: &str, value: Value) -> Value {
     match value {
-        Value::String(text) => Value::String(cut(text)),
-        Value::Array(values) => values.into_iter().map(cut_texts).collect(),
+        Value::String(text) if ["text", "bio"].contains(&name) => Value::String(cut(text)),
+        Value::Array(values) => values.into_iter().map(|value| cut_texts(name, value)).collect(),
         Value::Object(fields) => Value::Object(cut_fields(fields)),
         other => other,
     }
 }
 
 fn cut_fields(fields: JsonObject) -> JsonObject {
-    fields.into_iter().map(|(name, value)| (name, cut_texts(value))).collect()
+    let cut_field = |(name, value): (String, Value)| {
+        let value = cut_texts(&name, value);
+        (name, value)
+    };
+    fields.into_iter().map(cut_field).collect()
 }
 
 #[cfg(test)]
@@ -65,13 +69,13 @@ mod tests {
     #[test]
     fn long_texts_of_events_are_cut() {
         let (long, short) = ("é".repeat(MAX_TEXT + 1), "é".repeat(MAX_TEXT));
-        let data = json!({"text": long, "likes": 3, "profile": {"bio": [long, short]}, "image": null});
+        let data = json!({"text": long, "likes": 3, "profile": {"bio": [long, short]}, "image": long});
         let event =
             json!({"id": "evt_1", "type": "thesis.created", "created_at": "2031-01-01T00:00:00Z", "data": data});
         let body = json!({"data": [event], "next_cursor": null}).to_string();
         let page = read::<ApiPage<Event>, EventPage>(body.as_bytes()).unwrap();
         let cut = short.clone() + "…";
-        let data = json!({"text": cut, "likes": 3, "profile": {"bio": [cut, short]}, "image": null});
+        let data = json!({"text": cut, "likes": 3, "profile": {"bio": [cut, short]}, "image": long});
         assert_eq!((&page["events"][0]["data"], &page["events"][0]["id"]), (&data, &json!("evt_1")));
     }
 }

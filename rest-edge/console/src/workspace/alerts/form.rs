@@ -208,8 +208,12 @@ fn faults_of(status: &Status) -> Result<Faults, Failed> {
     if faults.is_empty() { Faults::of(status) } else { Faults::of(&ApiError::validation(&faults).to_status("")) }
 }
 
-/// Shows the form again with the chart of what is typed. It creates nothing.
+/// Shows the form again with the chart of what is typed. It creates nothing, and those who may not create one get none.
 pub(super) async fn preview(workspace: Workspace, Posted(typed): Posted<TypedAlert>) -> Page {
+    // Their page has no form, and a chart takes many reads of core.
+    if !workspace.access.may_change() {
+        return new(workspace).await;
+    }
     let read = match typed.drawn_rule() {
         Ok(rule) => chart::read(&workspace, typed.token.trim(), &rule).await,
         Err(status) => Err(status),

@@ -7,6 +7,12 @@ use thesis_proto::v1;
 
 use crate::Operation;
 
+/// Where the log cuts a path and a query, in characters.
+const MAX_PATH: usize = 512;
+const MAX_QUERY: usize = 1_024;
+/// Stands in the log for a value that may be a secret.
+const HIDDEN: &str = "***";
+
 /// The call of an operation with its arguments.
 pub(super) struct SdkCall<'a> {
     operation: &'a Operation,
@@ -16,9 +22,25 @@ pub(super) struct SdkCall<'a> {
     query: Vec<(String, String)>,
 }
 
-/// A text as a string literal, which is the same in Python, JavaScript and Go.
+/// True for a character that nobody sees, or that changes the order or the lines in which others are seen.
+fn is_unseen(letter: char) -> bool {
+    let is_format = matches!(letter,
+        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
+        | '\u{feff}');
+    is_format || letter.is_control()
+}
+
+/// A text as a string literal, which is the same in Python, JavaScript and Go, and in which everything is seen.
 pub(super) fn literal(text: &str) -> String {
-    serde_json::Value::from(text).to_string()
+    let mut literal = String::new();
+    for letter in serde_json::Value::from(text).to_string().chars() {
+        if is_unseen(letter) {
+            literal.push_str(&format!("\\u{:04x}", u32::from(letter)));
+        } else {
+            literal.push(letter);
+        }
+    }
+    literal
 }
 
 /// The names and values of a query.
@@ -31,20 +53,28 @@ pub(super) fn parameters(query: &str) -> Vec<(String, String)> {
         .collect()
 }
 
-/// The parameters of a path, which the route names in braces.
-fn parts(route: &str, path: &str) -> Vec<String> {
+/// True if the log has the whole path or query, and it is UTF-8: neither `&` nor `/` can be within a letter.
+fn is_whole(text: &str, max_chars: usize) -> bool {
+    text.chars().count() < max_chars && percent_decode_str(text).decode_utf8().is_ok()
+}
+
+/// The parameters of a path, which the route names in braces. None if the route is another one.
+fn parts(route: &str, path: &str) -> Option<Vec<String>> {
     let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let (mut rest, mut parts) = (path.split('/'), Vec::new());
     for name in route.split('/') {
         if name.starts_with("{*") {
             parts.push(decoded(&rest.by_ref().collect::<Vec<_>>().join("/")));
-        } else if let Some(part) = rest.next()
-            && name.starts_with('{')
-        {
+            continue;
+        }
+        let part = rest.next()?;
+        if name.starts_with('{') {
             parts.push(decoded(part));
+        } else if part != name {
+            return None;
         }
     }
-    parts
+    rest.next().is_none().then_some(parts)
 }
 
 /// `list_theses` for `listTheses`.
@@ -59,31 +89,37 @@ fn snake(id: &str) -> String {
     name
 }
 
-/// The value of an argument. All are texts but the number of rows.
-fn value(name: &str, text: &str) -> String {
-    let is_number = name == "limit" && !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if is_number { text.to_owned() } else { literal(text) }
-}
-
 impl<'a> SdkCall<'a> {
     /// The call that sends a request. None if no method of the SDKs does: it opens a stream, or has a parameter twice or
-    /// one that the operation does not have.
+    /// one that the operation does not have. None too if the log has not all of its arguments.
     pub(super) fn of(request: &v1::LoggedRequest, operations: &'a [Operation]) -> Option<Self> {
         let is_it = |one: &&Operation| one.method.as_str() == request.method && one.path == request.route;
         let operation = operations.iter().find(is_it)?;
+        if !is_whole(&request.path, MAX_PATH) || !is_whole(&request.query, MAX_QUERY) {
+            return None;
+        }
+        let parts = parts(operation.path, &request.path)?;
         let query = parameters(&request.query);
         let has_each_once = {
             let names: HashSet<_> = query.iter().map(|(name, _)| name.as_str()).collect();
             names.len() == query.len() && names.iter().all(|name| operation.query.contains(name))
         };
-        has_each_once.then(|| Self { operation, parts: parts(operation.path, &request.path), query })
+        let mut texts = parts.iter().chain(query.iter().map(|(_, value)| value));
+        let has_hidden = texts.any(|text| text.split('/').any(|part| part == HIDDEN));
+        (has_each_once && !has_hidden).then_some(Self { operation, parts, query })
+    }
+
+    /// The value of an argument. All are texts but whole numbers.
+    fn value(&self, name: &str, text: &str) -> String {
+        let number = self.operation.integers.contains(&name).then(|| text.parse::<u32>().ok()).flatten();
+        number.map_or_else(|| literal(text), |number| number.to_string())
     }
 
     pub(super) fn python(&self, public_url: &str) -> String {
         let query = self.query.iter().map(|(name, text)| {
             // `from` is a keyword.
             let argument = if name == "from" { "from_" } else { name.as_str() };
-            format!("{argument}={}", value(name, text))
+            format!("{argument}={}", self.value(name, text))
         });
         let body = self.operation.has_body.then(|| "**{}".to_owned());
         let arguments: Vec<_> = self.parts.iter().map(|part| literal(part)).chain(query).chain(body).collect();
@@ -97,7 +133,8 @@ impl<'a> SdkCall<'a> {
     }
 
     pub(super) fn typescript(&self, public_url: &str) -> String {
-        let query: Vec<_> = self.query.iter().map(|(name, text)| format!("{name}: {}", value(name, text))).collect();
+        let query: Vec<_> =
+            self.query.iter().map(|(name, text)| format!("{name}: {}", self.value(name, text))).collect();
         let query = (!query.is_empty()).then(|| format!("{{ {} }}", query.join(", ")));
         let body = self.operation.has_body.then(|| "{}".to_owned());
         let arguments: Vec<_> = self.parts.iter().map(|part| literal(part)).chain(body).chain(query).collect();
@@ -125,10 +162,12 @@ mod tests {
             path,
             id,
             query: query.to_vec(),
+            integers: vec!["limit", "recent"],
             has_body,
         };
         vec![
             operation(Method::GET, "/v1/theses", "listTheses", &["token", "limit"], false),
+            operation(Method::GET, "/v1/tokens/{token}/activity", "getTokenActivity", &["recent"], false),
             operation(Method::PATCH, "/v1/webhooks/{id}", "updateWebhook", &[], true),
             operation(Method::GET, "/v1/archive/{date}/{*file}", "getArchiveFile", &[], false),
         ]
@@ -150,6 +189,13 @@ mod tests {
             call.python(URL)
         );
         assert!(call.typescript(URL).ends_with("client.listTheses({ token: \"$RUN\", limit: 2 }));"));
+        let route = "/v1/tokens/{token}/activity";
+        for (typed, shown) in [("5", "5"), ("007", "7"), ("", "\"\""), ("-1", "\"-1\"")] {
+            let counted = request("GET", route, "/v1/tokens/a/activity", &format!("recent={typed}"));
+            let call = SdkCall::of(&counted, &operations).unwrap();
+            let expected = format!("client.get_token_activity(\"a\", recent={shown}))");
+            assert!(call.python(URL).ends_with(&expected), "{}", call.python(URL));
+        }
         let changed = request("PATCH", "/v1/webhooks/{id}", "/v1/webhooks/wh%22_1", "");
         let call = SdkCall::of(&changed, &operations).unwrap();
         assert!(call.python(URL).ends_with("client.update_webhook(\"wh\\\"_1\", **{}))"), "{}", call.python(URL));
@@ -174,6 +220,33 @@ mod tests {
                 "{method} {route}?{query}"
             );
         }
+    }
+
+    #[test]
+    fn a_request_that_the_log_has_not_whole_is_no_call() {
+        let operations = operations();
+        let (theses, webhook, file) = ("/v1/theses", "/v1/webhooks/{id}", "/v1/archive/{date}/{*file}");
+        let is_call = |method, route, path: &str, query: &str| {
+            SdkCall::of(&request(method, route, path, query), &operations).is_some()
+        };
+        for query in ["token=***", "token=%ff", &format!("token={}", "a".repeat(MAX_QUERY - 6))] {
+            assert!(!is_call("GET", theses, theses, query), "{query}");
+        }
+        assert!(is_call("GET", theses, theses, &format!("token={}", "a".repeat(MAX_QUERY - 7))));
+        for path in ["/v1/webhooks/***", "/v1/webhooks/%ff", "/v1/webhooks", "/v1/webhooks/a/b", "/v1/alerts/a"] {
+            assert!(!is_call("PATCH", webhook, path, ""), "{path}");
+        }
+        assert!(!is_call("GET", file, "/v1/archive/2026-01-31/a/***", ""));
+        let long = format!("/v1/webhooks/{}", "a".repeat(MAX_PATH));
+        assert!(
+            !is_call("PATCH", webhook, &long[..MAX_PATH], "") && is_call("PATCH", webhook, &long[..MAX_PATH - 1], "")
+        );
+    }
+
+    #[test]
+    fn nothing_of_a_literal_is_unseen() {
+        let shown = literal("a\u{202e}\u{2028}\u{200b}\u{85}\u{7f}\n\"\\é🚀");
+        assert_eq!(shown, r#""a\u202e\u2028\u200b\u0085\u007f\n\"\\é🚀""#);
     }
 
     #[test]

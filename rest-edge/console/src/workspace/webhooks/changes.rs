@@ -14,7 +14,7 @@ use super::{
     TAB, WebhookPath,
     form::{TypedWebhook, faults_of},
     secret,
-    show::{FormState, show_webhook, title},
+    show::{FormState, show_webhook, typed_name},
 };
 use crate::{
     Page,
@@ -138,7 +138,7 @@ pub(super) async fn delete(
     if workspace.live && workspace.access.may_change() {
         let request = workspace.request(v1::GetWebhookRequest { id: id.clone() });
         let webhook = workspace.core().webhooks.get_webhook(request).await?.into_inner().webhook.unwrap_or_default();
-        if let Some(faults) = typed.faults(Some(&title(&webhook))) {
+        if let Some(faults) = typed.faults(Some(&typed_name(&webhook))) {
             return show_webhook(workspace, &id, &PageQuery::default(), FormState { typed: None, faults }).await;
         }
     }

@@ -39,6 +39,7 @@ struct WebhookPage {
     layout: Layout,
     workspace: Workspace,
     webhook: v1::Webhook,
+    typed_name: String,
     form: WebhookForm,
     /// The webhook's `updated_at`, in Unix milliseconds.
     revision: i64,
@@ -50,10 +51,15 @@ struct WebhookPage {
     log: DeliveryLog,
 }
 
-/// The description, or the URL. It is the name that the user must type to delete the webhook of live data.
-pub(super) fn title(webhook: &v1::Webhook) -> String {
-    let description = webhook.description.as_deref().filter(|text| !text.is_empty());
-    cut(description.unwrap_or(&webhook.url), MAX_TITLE)
+/// The description, or the URL if there is nothing to see of it.
+fn name(webhook: &v1::Webhook) -> &str {
+    let description = webhook.description.as_deref().map(str::trim).filter(|text| !text.is_empty());
+    description.unwrap_or(&webhook.url)
+}
+
+/// The name that the user must type to delete the webhook of live data. The title has it, with `…` if it is cut.
+pub(super) fn typed_name(webhook: &v1::Webhook) -> String {
+    name(webhook).chars().take(MAX_TITLE).collect()
 }
 
 /// The state of the forms on a webhook's page.
@@ -76,10 +82,11 @@ pub(super) async fn show_webhook(workspace: Workspace, id: &str, query: &PageQue
         None => WebhookForm::of(&webhook, shown.faults),
     };
     let page = WebhookPage {
-        layout: workspace.layout(&title(&webhook)).with_notice(query.text("done"), DONE),
+        layout: workspace.layout(&cut(name(&webhook), MAX_TITLE)).with_notice(query.text("done"), DONE),
         workspace,
         form,
         revision: revision(&webhook),
+        typed_name: typed_name(&webhook),
         webhook,
         insight,
         unknown,
@@ -91,4 +98,21 @@ pub(super) async fn show_webhook(workspace: Workspace, id: &str, query: &PageQue
 
 pub(super) async fn show(workspace: Workspace, Path((_, _, id)): WebhookPath, query: PageQuery) -> Page {
     show_webhook(workspace, &id, &query, FormState { typed: None, faults: Faults::none() }).await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_never_blank_and_can_be_typed() {
+        let (url, long) = ("https://a.example", "é".repeat(MAX_TITLE));
+        let longer = format!(" {long}é");
+        let cut = (Some(longer.as_str()), long.as_str());
+        for (description, expected) in [(None, url), (Some(" \n"), url), (Some("a"), "a"), cut] {
+            let description = description.map(str::to_owned);
+            let webhook = v1::Webhook { url: url.to_owned(), description, ..v1::Webhook::default() };
+            assert_eq!(typed_name(&webhook), expected);
+        }
+    }
 }
