@@ -3,10 +3,7 @@
 use std::io::{self, BufRead as _, IsTerminal as _};
 
 use reqwest::Client;
-use rustix::{
-    fs::{FileType, fstat},
-    termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr},
-};
+use rustix::termios::{LocalModes, OptionalActions, Termios, tcgetattr, tcsetattr};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
 use thesis_net::clock::SharedIdSource;
@@ -21,13 +18,7 @@ use crate::{
 /// Checks that the API accepts the given key, or else one from stdin, and stores it.
 pub(super) async fn run(account: &Account, http: Client, ids: SharedIdSource) -> Result<(), Failure> {
     let base = account.address()?;
-    let key = match account.key() {
-        Some(_) if is_redirected() => {
-            return Err("--key or SVC_KEY, and stdin, may name two keys; unset SVC_KEY, or add </dev/null".into());
-        }
-        Some(key) => key.clone(),
-        None => read_key()?,
-    };
+    let key = account.key().cloned().map_or_else(read_key, Ok)?;
     let kept = Credentials { key: key.clone(), base: base.clone() };
     let client = ApiClient::new(http, Credentials { key, base }, ids);
     let info: Value = serde_json::from_str(&client.get(&["me"], &[]).await?)?;
@@ -41,12 +32,6 @@ pub(super) async fn run(account: &Account, http: Client, ids: SharedIdSource) ->
         file.display()
     ))?;
     Ok(())
-}
-
-/// True if stdin is neither a terminal nor `/dev/null`, so that it may have a key. To read it could take forever: some
-/// programs leave an open pipe there.
-fn is_redirected() -> bool {
-    fstat(io::stdin()).is_ok_and(|stat| FileType::from_raw_mode(stat.st_mode) != FileType::CharacterDevice)
 }
 
 /// Reads the first line of stdin, which a terminal does not show.
