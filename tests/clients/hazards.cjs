@@ -12,7 +12,7 @@ const address = (page) => new URL(page.url()).pathname;
 // Fills in the form of a new project.
 async function name({ page }, organization, text) {
   await page.goto(`${organization}/projects`);
-  await page.getByLabel("Name").fill(text);
+  await page.getByLabel("Name", { exact: true }).fill(text);
 }
 
 async function post(key, text) {
@@ -28,7 +28,7 @@ async function post(key, text) {
 async function strangers(someone) {
   const { page } = someone;
   await page.goto("/console/organizations/new");
-  await page.getByLabel("Name").fill(NAMES[1]);
+  await page.getByLabel("Name", { exact: true }).fill(NAMES[1]);
   await press(someone, "Create organization");
   const organization = address(page);
   let project;
@@ -68,18 +68,18 @@ async function tabs(someone, organization) {
   const settings = `${organization}/settings`;
   const tab = { page: await context.newPage() };
   await Promise.all([page.goto(settings), tab.page.goto(settings)]);
-  await page.getByLabel("Name").fill("First");
+  await page.getByLabel("Name", { exact: true }).fill("First");
   await press(someone, "Save name");
-  await tab.page.getByLabel("Name").fill("Late");
+  await tab.page.getByLabel("Name", { exact: true }).fill("Late");
   await press(tab, "Save name");
   await tab.page.getByRole("alert").getByText(/again/).waitFor();
-  assert.equal(await tab.page.getByLabel("Name").inputValue(), "Late");
+  assert.equal(await tab.page.getByLabel("Name", { exact: true }).inputValue(), "Late");
   await tab.page.reload();
-  assert.deepEqual([address(tab.page), await tab.page.getByLabel("Name").inputValue()], [settings, "First"]);
+  assert.deepEqual([address(tab.page), await tab.page.getByLabel("Name", { exact: true }).inputValue()], [settings, "First"]);
   await name(tab, organization, "n".repeat(201));
   await press(tab, "Create project");
   await tab.page.getByRole("alert").waitFor();
-  await tab.page.getByLabel("Name").fill("Corrected");
+  await tab.page.getByLabel("Name", { exact: true }).fill("Corrected");
   await press(tab, "Create project");
   await tab.page.goBack();
   assert.equal(address(tab.page), `${organization}/projects`);
