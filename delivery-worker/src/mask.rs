@@ -1,5 +1,5 @@
-//! Masks a webhook's secrets in the responses of its endpoint: endpoints may echo what they were sent, and the first
-//! bytes of a response can be read by all members of the project. An endpoint may escape them for JSON, HTML or a URL.
+//! Masks a webhook's secrets in the responses of its endpoint: endpoints may echo a request, and all members
+//! of the project can read the first bytes of a response. An endpoint may escape them for JSON, HTML or a URL.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;

@@ -41,7 +41,7 @@ use crate::{
 
 /// Number of random times at which each view is compared.
 const TIMES: usize = 5_000;
-/// The same on stores where each read is many times slower. `tests/soak as-of` compares at all times there too.
+/// Number of random times on stores with many times slower reads. `tests/soak as-of` compares at all times there too.
 const FEW_TIMES: usize = 500;
 /// Number of steps of a history. They take about two days, without the quiet days.
 const STEPS: u32 = 300;

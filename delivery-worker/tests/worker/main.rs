@@ -103,7 +103,7 @@ async fn reports_how_the_response_to_a_failed_attempt_begins() {
     // The rest of this body does not arrive in time.
     let begun = "HTTP/1.1 503 Busy\r\nContent-Length: 9\r\n\r\nbusy".to_owned();
     let fine = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok".to_owned();
-    // It says what it was sent, which nobody but the endpoint may read.
+    // The endpoint echoes a header value, which nobody else may read.
     let echo = "HTTP/1.1 401 No\r\nContent-Length: 30\r\n\r\nx-api-key is: of the customer!".to_owned();
     let cases = [
         (whole, "x".repeat(1_024)),

@@ -365,7 +365,7 @@ fn other_files_are_unreadable() {
 fn a_name_that_stands_twice_in_one_object_is_refused() {
     let whole = serde_json::to_string(&receipt("text")).unwrap();
     let with_field = |field: &str| whole.replacen('{', &format!("{{{field},"), 1);
-    // The same name may stand in several objects.
+    // Several objects may have a field of the same name.
     assert!(Document::parse(with_field(r#""a": [{"b": 1}, {"b": 2}, {"a": {"b": 3}}]"#).as_bytes()).is_ok());
     for (field, name) in [
         (r#""livemode": true"#, "livemode"),

@@ -111,7 +111,7 @@ pub struct Operation {
     pub id: &'static str,
     /// The names of the parameters of its query.
     pub query: Vec<&'static str>,
-    /// Those of them that are whole numbers.
+    /// The parameters of the query that are whole numbers.
     pub integers: Vec<&'static str>,
     /// True if a request has a body.
     pub has_body: bool,

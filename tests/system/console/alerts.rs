@@ -99,13 +99,13 @@ async fn a_chart_shows_a_rule_before_it_is_created(service: &Service) {
         let wrong = browser.submit(&form).await.is(422);
         assert!(wrong.form(&new).field(field).is_wrong && drawn(&wrong) == [0, 0], "{field}: {wrong}");
     }
-    // Those who may not create alerts get no chart, whatever they send.
+    // Members who may not create alerts get no chart, whatever they send.
     let viewer = service.member(&customer.owner, &customer.organization, v1::Role::Viewer).await;
     let viewer = service.browser_of(&viewer);
     let csrf = viewer.csrf().await;
     let refused = viewer.post(&new, &[("csrf", &*csrf), ("token", " ")], Origin::Here).await.is(200);
     assert_eq!(drawn(&refused.says("Viewers cannot create alerts.")), [0, 0]);
-    // A chart creates nothing, and its page goes on to the alert with what was typed.
+    // A chart creates nothing, and the form on its page still has the typed rule.
     let client = client_of(service, &customer).await;
     assert!(client.all("/v1/alerts").await.is_empty());
     browser.submit(&page.form(&list)).await.is(200).says("The alert is created.");

@@ -20,7 +20,7 @@ const HEIGHT: f64 = 200.0;
 pub(super) struct ChartBar {
     /// The time.
     pub(super) since: Option<Timestamp>,
-    /// The same as a text.
+    /// The time as a text.
     pub(super) at: String,
     /// The value; "no data" if the metric has none.
     pub(super) value: String,

@@ -181,7 +181,7 @@ struct NewPage {
     layout: Layout,
     workspace: Workspace,
     form: AlertForm,
-    /// The chart of the typed rule, if it was asked for.
+    /// The chart of the typed rule, if the visitor pressed "Show chart".
     drawn: Option<Chart>,
 }
 
@@ -208,7 +208,8 @@ fn faults_of(status: &Status) -> Result<Faults, Failed> {
     if faults.is_empty() { Faults::of(status) } else { Faults::of(&ApiError::validation(&faults).to_status("")) }
 }
 
-/// Shows the form again with the chart of what is typed. It creates nothing, and those who may not create one get none.
+/// Shows the form again with the chart of the typed rule. It creates nothing. Members who may not create alerts get no
+/// chart.
 pub(super) async fn preview(workspace: Workspace, Posted(typed): Posted<TypedAlert>) -> Page {
     // Their page has no form, and a chart takes many reads of core.
     if !workspace.access.may_change() {

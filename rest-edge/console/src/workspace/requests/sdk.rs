@@ -7,7 +7,7 @@ use thesis_proto::v1;
 
 use crate::Operation;
 
-/// Where the log cuts a path and a query, in characters.
+/// Maximum length of a path and of a query in the request log, in characters.
 const MAX_PATH: usize = 512;
 const MAX_QUERY: usize = 1_024;
 /// Stands in the log for a value that may be a secret.

@@ -13,7 +13,7 @@ const WIDTH: usize = 10;
 pub(super) struct HourBar {
     /// The start of the hour.
     pub(super) since: Option<Timestamp>,
-    /// The same as a text.
+    /// The start of the hour as a text.
     pub(super) label: String,
     pub(super) attempts: String,
     pub(super) failures: String,
