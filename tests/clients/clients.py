@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import time
 
 import httpx
 import httpx_sse
@@ -24,7 +25,7 @@ from service import AUTHORIZATION, KEY, Service, endpoint
 # Longest wait for one thing to happen.
 SOON = 30
 # Longest walk through the console or the documentation.
-CONSOLE_SOON = 600
+CONSOLE_SOON = 1200
 HERE = pathlib.Path(__file__).parent
 
 
@@ -339,8 +340,9 @@ async def archive_changes(service):
 
 async def in_turn(names, service):
     for name in names:
+        begun = time.monotonic()
         await globals()[name](service)
-        print(f"clients: {name} ok", flush=True)
+        print(f"clients: {name} ok, {time.monotonic() - begun:.0f} s", flush=True)
 
 
 async def main():

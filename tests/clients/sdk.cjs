@@ -41,17 +41,18 @@ async function follows([address, key]) {
   const reader = new Client(address, undefined);
   const ticket = async () => (await owner.createStreamTicket()).ticket;
   const create = async (text) => (await owner.createTestThesis({ handle: "page", token: "SDKPAGE", text })).event.id;
+  const query = { token: "SDKPAGE", types: ["thesis.created"] };
   const expected = [await create("one")];
   const found = [];
   let cursor;
   const from = new Date(Date.now() - 60_000);
-  for await (const message of reader.streamEvents({ token: "SDKPAGE", from }, { ticket })) {
+  for await (const message of reader.streamEvents({ ...query, from }, { ticket })) {
     found.push(message.event.id);
     cursor = message.cursor;
     break;
   }
   expected.push(await create("two"));
-  for await (const message of reader.streamEvents({ token: "SDKPAGE" }, { ticket, cursor })) {
+  for await (const message of reader.streamEvents(query, { ticket, cursor })) {
     found.push(message.event.id);
     if (found.length === 3) break;
     // This one comes while the stream is open.

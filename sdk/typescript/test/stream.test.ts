@@ -142,7 +142,7 @@ test("the events of a gap can be read", async () => {
   const ids: string[] = [];
   for await (const { id } of client.missedEvents(GAP)) ids.push(id);
   assert.deepEqual(ids, ["evt_3"]);
-  assert.equal(`${sent[0]?.url.pathname}${sent[0]?.url.search}`, GAP.path);
+  assert.equal(`${sent[0]?.url.pathname}${sent[0]?.url.search}`, `${GAP.path}&limit=100`);
 });
 
 test("a gap leads to no other service", () => {
