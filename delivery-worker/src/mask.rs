@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn a_short_value_is_masked_where_it_stands_alone() {
+    fn a_short_value_is_masked_only_as_a_whole_word() {
         let body = r#"{"v":1,"n":101,"of":"x1"} 1"#;
         assert_eq!(masked(&["1"], body), r#"{"v":[hidden],"n":101,"of":"x1"} [hidden]"#);
         assert_eq!(masked(&["abc"], "abc, abcd"), "[hidden], abcd");

@@ -37,7 +37,7 @@ fn subscription(texts: &[&str]) -> v1::SubscribeRequest {
     v1::SubscribeRequest { types, filters: Some(filters), ..v1::SubscribeRequest::default() }
 }
 
-/// The same for a WebSocket.
+/// The message that subscribes to these theses on a WebSocket.
 fn socket_subscription(texts: &[&str]) -> Value {
     let filters = json!({"handle": ["writer"], "text": texts});
     json!({"op": "subscribe", "sub": "a", "types": ["thesis.created"], "filters": filters})

@@ -362,7 +362,7 @@ fn other_files_are_unreadable() {
 }
 
 #[test]
-fn a_name_that_stands_twice_in_one_object_is_refused() {
+fn a_repeated_name_in_one_object_is_refused() {
     let whole = serde_json::to_string(&receipt("text")).unwrap();
     let with_field = |field: &str| whole.replacen('{', &format!("{{{field},"), 1);
     // Several objects may have a field of the same name.

@@ -60,7 +60,7 @@ impl Socket {
         Ok(serde_json::from_str(&self.hear_text().await?).unwrap())
     }
 
-    /// The same as the text that came.
+    /// The text of the next message; at the end the code with which the other side closes, if it says one.
     async fn hear_text(&mut self) -> Result<String, Option<u16>> {
         loop {
             match self.socket.next().await {
@@ -80,15 +80,10 @@ impl Socket {
 
     /// The next message but heartbeats.
     pub(crate) async fn next(&mut self) -> Value {
-        loop {
-            let message = self.next_within(SOON).await;
-            if message["op"] != "heartbeat" {
-                return message;
-            }
-        }
+        serde_json::from_str(&self.next_text().await).unwrap()
     }
 
-    /// The same as the text that came.
+    /// The text of the next message but heartbeats.
     pub(crate) async fn next_text(&mut self) -> String {
         loop {
             let heard = timeout(SOON, self.hear_text()).await.expect("a message in time");

@@ -83,8 +83,8 @@ impl Dispatcher {
         if *read_failed { Vec::new() } else { self.hand_out(is_tick, now_ms).await }
     }
 
-    /// Reads the newest erasures of the logs whose deliveries come next, in one request. Without it the first delivery
-    /// of each log waits for a read of its own, and the other logs wait for it.
+    /// Reads the newest erasures of the logs whose deliveries come next, in one request. Otherwise the
+    /// first delivery of each log would read the erasure, and these reads would follow one another.
     pub(super) async fn read_next_erasures(&self, now_ms: i64) -> StoreResult<()> {
         if self.shared.backend.is_exclusive() {
             return Ok(());

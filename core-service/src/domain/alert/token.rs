@@ -139,7 +139,7 @@ impl WatchedToken {
         while self.timers.first().is_some_and(|(due_at, _)| *due_at <= at) {
             concerned.extend(self.timers.pop_first().map(|(_, id)| id));
         }
-        // Rules of one threshold are in this order already, so many that cross it at once are sorted in one pass.
+        // Rules with the same threshold are in this order already, and the sort takes one pass over them.
         concerned.sort_unstable();
         concerned.dedup();
         concerned

@@ -23,7 +23,7 @@ fn body(version: i64) -> Bytes {
     vec![version.to_le_bytes()[0]; 300].into()
 }
 
-/// The key of a row: in a partition of its own, or in one with all others if the table has such partitions.
+/// The key of a row. A table with a clustering column has one partition for all rows, any other table one for each row.
 fn row_key(table: &Table, number: u8) -> Vec<Value> {
     let number = format!("{number:03}");
     if table.clustering.is_empty() { key!["d", number] } else { key!["d", "t", number] }
