@@ -24,8 +24,9 @@ use crate::domain::entry::marks_erasure;
 
 /// Maximum number of logs whose newest entries are in memory.
 const MAX_LOGS: usize = 32;
-/// Maximum size in bytes of one log's entries in memory.
-const MAX_BYTES: usize = 1 << 20;
+/// Maximum size in bytes of one log's entries in memory. Once a second the tree over a log reads its new entries, which
+/// are a few MiB if the log is busy.
+const MAX_BYTES: usize = 4 << 20;
 
 fn size(entry: &Bytes) -> usize {
     size_of::<Bytes>() + entry.len()
