@@ -97,3 +97,52 @@ pub fn token(dataset: &Dataset, token: &Token, theses: i64, authors: i64, recent
         stale: None,
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::domain::row::{Age, Wallet};
+
+    /// Each field has a value, so this fails if an event shows a new field that `for_events` drops.
+    #[test]
+    fn events_show_the_same_of_a_row_and_of_its_part_for_events() {
+        let [one, other] = ["one", "other"].map(|text| Some(text.to_owned()));
+        let age = Some(Age::own(Some(1), 2));
+        let author = Profile {
+            id: "fp_1".to_owned(),
+            upstream_id: "u_1".to_owned(),
+            handle: "@a".to_owned(),
+            display_name: one.clone(),
+            avatar_url: other.clone(),
+            profile_url: one.clone(),
+            bio: other.clone(),
+            verified: Some(true),
+            created_at: Some(3),
+            first_seen_at: 4,
+            updated_at: 5,
+            source_updated_at: Some(6),
+            wallets: vec![Wallet::default()],
+            age,
+            wallets_age: age,
+        };
+        let on = Token {
+            id: "tk_1".to_owned(),
+            symbol: "$RUN".to_owned(),
+            name: one.clone(),
+            chain: "base".to_owned(),
+            chain_id: Some(7),
+            address: "0x1".to_owned(),
+            logo_url: one,
+            platform_url: other,
+            first_seen_at: 8,
+            updated_at: 9,
+            source_updated_at: Some(10),
+            age,
+        };
+        let (short_author, short_token) = (author.for_events(), on.for_events());
+        assert_eq!(profile_ref(&short_author), profile_ref(&author));
+        assert_eq!(token_ref(&short_token), token_ref(&on));
+        assert_eq!(short_author.upstream_id, author.upstream_id);
+        assert!(short_author.bio.is_none() && short_author.wallets.is_empty() && short_token.logo_url.is_none());
+    }
+}

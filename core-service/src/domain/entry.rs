@@ -165,7 +165,8 @@ impl Kind {
     }
 }
 
-/// A thesis, with its author and token as they were.
+/// A thesis, with its author and token as they were: whole if this entry introduces them, otherwise as
+/// [`Profile::for_events`] and [`Token::for_events`] give them.
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThesisCreated {
@@ -299,7 +300,7 @@ pub struct TokenObserved {
     pub previous_symbol: Option<String>,
 }
 
-/// Counts at the entry's `created_at`.
+/// Counts at the entry's `created_at`. The token is as [`Token::for_events`] gives it.
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct TokenActivity {
@@ -323,7 +324,7 @@ pub struct TokenActivity {
     pub last_activity_at: Option<i64>,
 }
 
-/// Velocity at the entry's `created_at`.
+/// Velocity at the entry's `created_at`. The token is as [`Token::for_events`] gives it.
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ThesisVelocity {

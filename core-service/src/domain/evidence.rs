@@ -5,13 +5,13 @@
 //! entry is the hash of its stored form. When an erasure removes the text of an entry, it removes the salt too and
 //! keeps the leaf.
 
-use prost::DecodeError;
+use prost::{DecodeError, Message as _};
 use sha2::{Digest as _, Sha256};
 use thesis_proto::time::format_millis;
 use thesis_receipts::{Evidence, EvidenceKind, Hash, ProfileEvidence, TokenEvidence, commitment, leaf_hash};
 
 use super::{
-    entry::{Entry, Kind, NamedProfile, NamedToken, SequencedEntry},
+    entry::{Entry, EntryOutline, Kind, NamedProfile, NamedToken, SequencedEntry},
     row::{Profile, Thesis, Token},
 };
 
@@ -53,19 +53,32 @@ pub fn evidence(dataset: &str, sequenced: &SequencedEntry) -> Option<Evidence> {
     }
 }
 
-/// The leaf of an entry, from its stored form.
+/// The fields of a stored entry that its leaf needs beside the evidence.
+#[derive(Clone, PartialEq, prost::Message)]
+struct LeafFields {
+    #[prost(bytes = "vec", tag = "15")]
+    salt: Vec<u8>,
+    #[prost(bytes = "vec", tag = "16")]
+    leaf: Vec<u8>,
+}
+
+/// The leaf of an entry, from its stored form. Most entries are derived, and their leaves need no content.
 ///
 /// # Errors
 /// Fails if the stored form is damaged.
 pub fn leaf(dataset: &str, seq: u64, stored: &[u8]) -> Result<Hash, DecodeError> {
-    let entry = Entry::from_stored(seq, stored)?;
-    if let Ok(leaf) = Hash::try_from(entry.leaf.as_slice()) {
+    let LeafFields { salt, leaf } = LeafFields::decode(stored)?;
+    if let Ok(leaf) = Hash::try_from(leaf.as_slice()) {
         return Ok(leaf);
     }
-    let sequenced = SequencedEntry { seq, entry };
-    let commitment = match evidence(dataset, &sequenced) {
-        Some(evidence) => commitment(&sequenced.entry.salt, evidence.to_json().as_bytes()),
-        None => commitment(&sequenced.entry.salt, &Sha256::digest(stored)),
+    let evidence = if EntryOutline::read(stored)?.records_thesis() {
+        evidence(dataset, &SequencedEntry { seq, entry: Entry::from_stored(seq, stored)? })
+    } else {
+        None
+    };
+    let commitment = match evidence {
+        Some(evidence) => commitment(&salt, evidence.to_json().as_bytes()),
+        None => commitment(&salt, &Sha256::digest(stored)),
     };
     Ok(leaf_hash(&commitment))
 }
@@ -99,7 +112,13 @@ fn of_named_token(token: &NamedToken) -> TokenEvidence {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::domain::entry::{ThesisCreated, ThesisDeleted, ThesisEdited};
+    use crate::domain::{
+        alert::AlertChange,
+        entry::{
+            ArchiveFile, ProfileObserved, ProfileUpdated, ThesisChanged, ThesisCreated, ThesisDeleted, ThesisEdited,
+            ThesisVelocity, TokenActivity, TokenObserved,
+        },
+    };
 
     fn thesis() -> Thesis {
         Thesis { id: "th_1".to_owned(), text: "Grüße 🚀".to_owned(), created_at: 5, ..Thesis::default() }
@@ -154,12 +173,44 @@ mod tests {
     }
 
     #[test]
-    fn the_leaf_of_another_entry_commits_to_its_stored_form() {
-        let entry = Entry { salt: vec![7; 16], ..Entry::filler(3, 10) };
-        let stored = entry.stored(3);
-        let expected = leaf_hash(&commitment(&[7; 16], &Sha256::digest(&stored)));
-        assert_eq!(leaf("live", 3, &stored), Ok(expected));
-        assert_eq!(evidence("live", &SequencedEntry { seq: 3, entry }), None);
+    fn a_leaf_commits_to_evidence_exactly_if_the_entry_has_some() {
+        let ((profile, token), thesis) = (named(), thesis());
+        let (profile_row, token_row) = (Profile { id: "fp_1".to_owned(), ..Profile::default() }, Token::default());
+        let edited =
+            ThesisEdited { thesis: thesis.clone(), profile: profile.clone(), token: token.clone(), previous: None };
+        let deleted = ThesisDeleted { thesis: thesis.clone(), profile, token, ..ThesisDeleted::default() };
+        let others = [
+            Kind::TokenActivity(TokenActivity::default()),
+            Kind::ThesisVelocity(ThesisVelocity::default()),
+            Kind::ProfileUpdated(ProfileUpdated { profile: profile_row.clone(), ..ProfileUpdated::default() }),
+            Kind::Engagement(ThesisChanged { thesis: thesis.clone() }),
+            Kind::ProfileObserved(ProfileObserved { profile: profile_row }),
+            Kind::TokenObserved(TokenObserved { token: token_row, ..TokenObserved::default() }),
+            Kind::ThesisAwaited(ThesisChanged { thesis }),
+            Kind::ArchiveFile(ArchiveFile::default()),
+            Kind::AlertFiring(AlertChange::default()),
+            Kind::AlertResolved(AlertChange::default()),
+            Kind::AlertProgressed(AlertChange::default()),
+        ];
+        let filler = Entry { salt: vec![7; 16], ..Entry::filler(3, 10) };
+        let with_evidence = [created(), entry(Kind::ThesisEdited(edited)), entry(Kind::ThesisDeleted(deleted))];
+        let without = others.map(entry).into_iter().chain([filler]);
+        let expected = with_evidence.into_iter().map(|entry| (entry, true)).chain(without.map(|entry| (entry, false)));
+        for (entry, has_evidence) in expected {
+            let stored = entry.stored(3);
+            let found = evidence("live", &SequencedEntry { seq: 3, entry });
+            assert_eq!(found.is_some(), has_evidence, "{found:?}");
+            let content = found.map_or_else(|| Sha256::digest(&stored).to_vec(), |found| found.to_json().into_bytes());
+            assert_eq!(leaf("live", 3, &stored), Ok(leaf_hash(&commitment(&[7; 16], &content))));
+        }
+    }
+
+    #[test]
+    fn damaged_entries_have_no_leaf() {
+        let stored = created().stored(3);
+        assert!(leaf("live", 3, &stored[..stored.len() - 1]).is_err());
+        // The content of the kind with tag 4 is no message.
+        assert!(leaf("live", 3, &[4 << 3 | 2, 1, 0xff]).is_err());
     }
 
     #[test]

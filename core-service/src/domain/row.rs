@@ -161,6 +161,22 @@ pub struct Profile {
     pub wallets_age: Option<Age>,
 }
 
+impl Profile {
+    /// The profile with what events about its theses show, and with what its id derives from. An entry that does not
+    /// write the row needs no more.
+    #[must_use]
+    pub fn for_events(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            upstream_id: self.upstream_id.clone(),
+            handle: self.handle.clone(),
+            display_name: self.display_name.clone(),
+            avatar_url: self.avatar_url.clone(),
+            ..Self::default()
+        }
+    }
+}
+
 /// A token.
 #[derive(Clone, PartialEq, prost::Message, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -201,6 +217,21 @@ pub struct Token {
     /// Age of the observation that gave the fields.
     #[prost(message, optional, tag = "14")]
     pub age: Option<Age>,
+}
+
+impl Token {
+    /// The token with what events about its theses show. An entry that does not write the row needs no more.
+    #[must_use]
+    pub fn for_events(&self) -> Self {
+        Self {
+            id: self.id.clone(),
+            symbol: self.symbol.clone(),
+            name: self.name.clone(),
+            chain: self.chain.clone(),
+            address: self.address.clone(),
+            ..Self::default()
+        }
+    }
 }
 
 /// A thesis.

@@ -17,7 +17,7 @@ pub fn entries(
 ) -> [Entry; 2] {
     let entry = |id: String, kind: Kind| Entry { id, created_at: at, kind: Some(kind), ..Entry::default() };
     let activity = TokenActivity {
-        token: token.clone(),
+        token: token.for_events(),
         thesis_count_1h: counts.last_1h,
         thesis_count_24h: counts.last_24h,
         unique_authors_24h: counts.authors_24h,
@@ -25,7 +25,7 @@ pub fn entries(
         latest_thesis_id: latest.map(|(_, id)| id),
     };
     let velocity = ThesisVelocity {
-        token: token.clone(),
+        token: token.for_events(),
         last_5m: counts.last_5m,
         last_1h: counts.last_1h,
         previous_1h: counts.previous_1h,
@@ -43,7 +43,8 @@ mod tests {
         let counts =
             Counts { last_5m: 1, last_1h: 6, previous_1h: 4, last_24h: 20, authors_24h: 9, ..Counts::default() };
         let latest = Some((5, "th_1".to_owned()));
-        let [activity, velocity] = entries(["evt_1", "evt_2"].map(str::to_owned), &token, 7, &counts, latest);
+        let row = Token { logo_url: Some("https://a.example/logo".to_owned()), first_seen_at: 3, ..token.clone() };
+        let [activity, velocity] = entries(["evt_1", "evt_2"].map(str::to_owned), &row, 7, &counts, latest);
         let places = [&activity, &velocity].map(|entry| (entry.id.as_str(), entry.created_at));
         assert_eq!(places, [("evt_1", 7), ("evt_2", 7)]);
         let expected = TokenActivity {

@@ -2,8 +2,8 @@
 //!
 //! Reads run on the caller's thread, on a snapshot. Writes go to one thread, which commits all waiting writes together.
 //! A conditional write waits for the disk. Other changes do not, unless they are synced: a crash may undo those of the
-//! last second. Appends to logs stay, and the next start writes the rows that follow from them. The last second of the
-//! other rows stays undone: counts of usage, uses of keys, and audit records of operators.
+//! last second. Appends to logs and signed checkpoints stay, and the next start writes the rows that follow from the
+//! logs. The last second of the other rows stays undone: counts of usage, uses of keys, and audit records of operators.
 
 pub mod backup;
 mod batch;

@@ -35,4 +35,10 @@ impl EntryOutline {
         }
         Ok(outline)
     }
+
+    /// True for an entry that creates, edits or deletes a thesis.
+    #[must_use]
+    pub const fn records_thesis(&self) -> bool {
+        matches!(self.kind, 4 | 8 | 10)
+    }
 }

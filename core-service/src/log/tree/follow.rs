@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use thesis_receipts::{Checkpoint, GrowingTree};
-use tokio::time::sleep;
+use tokio::{task::yield_now, time::sleep};
 use tokio_util::sync::CancellationToken;
 
 use super::Trees;
@@ -21,8 +21,11 @@ const ROUND_INTERVAL: Duration = Duration::from_secs(1);
 const SIGNING_INTERVAL_MS: i64 = 1_000;
 /// Pause after the tree contradicted its checkpoint. It is long, because no retry mends that.
 const CONTRADICTION_PAUSE: Duration = Duration::from_mins(1);
-/// Maximum number of entries that are added before the tiles are stored.
+/// Maximum number of entries that are read at once.
 const PAGE: usize = 1_000;
+/// Number of entries after which a catch-up stores the tiles, so that a later one continues there. Each write also
+/// stores the unfinished tiles at the right edge, which a smaller number would do several times in a busy second.
+const STORE_INTERVAL: u64 = 10_000;
 /// Number of entries between two log lines of a long catch-up.
 const PROGRESS_INTERVAL: u64 = 100_000;
 
@@ -128,19 +131,25 @@ impl TreeFollower {
         let (dataset, log) = (&self.dataset, &self.trees.shared.log);
         let interval = self.progress_interval;
         let is_long = upto.saturating_sub(tree.size()) >= interval;
+        let mut stored = tree.size();
         while tree.size() < upto {
             let before = tree.size();
-            for (seq, stored) in log.read(dataset.name(), before, upto, PAGE).await? {
-                let leaf = leaf(dataset.name(), seq, &stored);
+            for (seq, entry) in log.read(dataset.name(), before, upto, PAGE).await? {
+                let leaf = leaf(dataset.name(), seq, &entry);
                 tree.push(leaf.map_err(|error| StoreError::Damaged(format!("log entry {seq}: {error}")))?);
             }
             if tree.size() == before {
                 return Err(StoreError::Unavailable(format!("log {dataset} could not be read up to {upto}")));
             }
-            self.trees.tiles.write(dataset, tree.size(), tree.take_changed()).await?;
+            if tree.size() == upto || tree.size() - stored >= STORE_INTERVAL {
+                self.trees.tiles.write(dataset, tree.size(), tree.take_changed()).await?;
+                stored = tree.size();
+            }
             if is_long && before / interval != tree.size() / interval {
                 tracing::info!(%dataset, entries = tree.size(), of = upto, "building the tree of a log");
             }
+            // The newest entries are in memory, where a read waits for nothing.
+            yield_now().await;
         }
         Ok(())
     }

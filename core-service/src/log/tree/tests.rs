@@ -227,6 +227,25 @@ async fn a_tree_that_contradicts_its_checkpoint_is_not_signed() {
     assert_eq!(trees.checkpoint(&LIVE).await.unwrap(), Some(other));
 }
 
+#[tokio::test(start_paused = true)]
+async fn no_loss_of_power_leaves_a_checkpoint_without_its_tiles() {
+    let clock = ManualClock::new();
+    let store = Arc::new(MemoryStore::new(true));
+    let backend: SharedBackend = store.clone();
+    let trees = trees(Arc::clone(&backend), &clock, 1).await;
+    let head = append(&backend, 300).await;
+    follower(&trees).advance(head).await.unwrap();
+    assert_eq!(trees.tiles.size(&LIVE).await.unwrap(), head);
+    store.lose_power();
+    assert_eq!(trees.tiles.size(&LIVE).await.unwrap(), 0, "this is a row, and its write waits for no disk");
+    assert_eq!(signed_size(&trees, &backend).await, Some(head));
+    assert_eq!(trees.root_at(&LIVE, head).await.unwrap(), naive_root(&backend, head).await);
+    let head = append(&backend, 300).await;
+    clock.advance(2_000);
+    follower(&trees).advance(head).await.unwrap();
+    assert_eq!(signed_size(&trees, &backend).await, Some(head));
+}
+
 #[tokio::test]
 async fn a_tree_without_its_tiles_is_built_again() {
     let clock = ManualClock::new();

@@ -323,8 +323,8 @@ impl<'a> Draft<'a> {
         }
         let created = ThesisCreated {
             thesis,
-            profile: new.profile.clone(),
-            token: new.token.clone(),
+            profile: if introduces_profile { new.profile.clone() } else { new.profile.for_events() },
+            token: if introduces_token { new.token.clone() } else { new.token.for_events() },
             introduces_profile,
             introduces_token,
             totals,

@@ -23,7 +23,7 @@ use super::{
 use crate::store::{StoreError, Table};
 
 /// Version of keys, rows and tables in the files.
-pub(super) const FORMAT: u64 = 9;
+pub(super) const FORMAT: u64 = 10;
 const FORMAT_TABLE: TableDefinition<'static, &str, u64> = TableDefinition::new("_format");
 const VERSION: &str = "version";
 const STORE: &str = "store";

@@ -1,13 +1,14 @@
 //! The two files of the store.
 //!
-//! The log's file has the logs, the marks of those with unfinished work, and the numbers of datasets. Each of its
-//! commits is durable, so an append waits for a small file alone. The rows' file has all other tables. The rows that
-//! follow from a log wait for no disk: after a crash they are written again from the log.
+//! The log's file has the logs, the marks of those with unfinished work, the trees over logs with their signed
+//! checkpoints, and the numbers of datasets. Each of its commits is durable, so an append or a signed checkpoint waits
+//! for a small file alone, and no loss of power leaves a checkpoint without its tiles. The rows' file has all other
+//! tables. The rows that follow from a log wait for no disk: after a crash they are written again from the log.
 
 use std::path::{Path, PathBuf};
 
 use super::dataset_numbers::DATASET_NUMBER;
-use crate::store::schema::{EVENT_LOG, UNFINISHED};
+use crate::store::schema::{EVENT_LOG, SIGNED_TREE, TREE_TILE, UNFINISHED};
 
 /// The folder of both files in the data folder. It appears when they are whole.
 pub(super) const FOLDER: &str = "store";
@@ -23,7 +24,7 @@ pub struct Files<T> {
 
 /// True if a table is in the file of the logs.
 pub(crate) fn is_in_log_file(table: &str) -> bool {
-    [EVENT_LOG.name, UNFINISHED.name, DATASET_NUMBER].contains(&table)
+    [EVENT_LOG.name, UNFINISHED.name, TREE_TILE.name, SIGNED_TREE.name, DATASET_NUMBER].contains(&table)
 }
 
 /// The paths of the files in a data folder.

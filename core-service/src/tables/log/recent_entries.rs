@@ -24,8 +24,8 @@ use crate::domain::entry::marks_erasure;
 
 /// Maximum number of logs whose newest entries are in memory.
 const MAX_LOGS: usize = 32;
-/// Maximum size in bytes of one log's entries in memory.
-const MAX_BYTES: usize = 1 << 20;
+/// Maximum size in bytes of one log's entries in memory. A tree reads those of a whole second, a few MiB in a busy one.
+const MAX_BYTES: usize = 4 << 20;
 
 fn size(entry: &Bytes) -> usize {
     size_of::<Bytes>() + entry.len()

@@ -126,7 +126,7 @@ impl MemoryStore {
     }
 
     /// Drops the changes of the last second that no later sync or conditional write of a row has made durable. Logs
-    /// keep everything.
+    /// and their trees keep everything.
     pub(crate) fn lose_power(&self) {
         let mut tables = self.tables.lock();
         tables.forget_durable();

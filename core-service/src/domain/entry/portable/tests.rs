@@ -196,10 +196,10 @@ fn entry() -> impl Strategy<Value = Entry> {
     prop_oneof![20 => known, 1 => (any::<u64>(), int()).prop_map(|(seq, at)| Entry::filler(seq, at))]
 }
 
-/// The creation of a thesis at its place, as the writer drafts it; its times may be the usual ones.
+/// The creation of a thesis at its place, as the writer drafts it; its times, author and token may be the usual ones.
 fn drafted() -> BoxedStrategy<(u64, Entry)> {
-    (any::<u64>(), entry(), created(), any::<[bool; 2]>())
-        .prop_map(|(seq, entry, mut created, [at_once, unchanged])| {
+    (any::<u64>(), entry(), created(), any::<[bool; 3]>())
+        .prop_map(|(seq, entry, mut created, [at_once, unchanged, is_of_its_rows])| {
             let thesis = &mut created.thesis;
             thesis.sequence = Some(seq);
             if at_once {
@@ -207,6 +207,11 @@ fn drafted() -> BoxedStrategy<(u64, Entry)> {
             }
             if unchanged {
                 thesis.updated_at = thesis.created_at;
+            }
+            if is_of_its_rows {
+                thesis.profile_id.clone_from(&created.profile.id);
+                thesis.token_id.clone_from(&created.token.id);
+                thesis.chain.clone_from(&created.token.chain);
             }
             let id = thesis_event_id(&thesis.id);
             (seq, Entry { id, kind: Some(Kind::ThesisCreated(created)), ..entry })

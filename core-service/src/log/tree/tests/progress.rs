@@ -65,3 +65,19 @@ async fn the_catch_up_of_an_existing_log_tells_how_far_it_is() {
     assert_eq!((head, log.0.lock().len()), (16_000, 4));
     assert_eq!(signed_size(&trees, &backend).await, Some(head));
 }
+
+#[tokio::test]
+async fn a_catch_up_that_fails_is_continued_from_its_stored_tiles() {
+    let clock = ManualClock::new();
+    let backend = shared_memory(&clock);
+    for _ in 0..6 {
+        append(&backend, 2_000).await;
+    }
+    let trees = trees(Arc::clone(&backend), &clock, 1).await;
+    // The log cannot be read up to here.
+    let failed = follower(&trees).advance(12_001).await;
+    assert!(matches!(failed, Err(TreeError::Store(StoreError::Unavailable(_)))), "{failed:?}");
+    assert_eq!(trees.tiles.size(&LIVE).await.unwrap(), 10_000);
+    follower(&trees).advance(12_000).await.unwrap();
+    assert_eq!(signed_size(&trees, &backend).await, Some(12_000));
+}

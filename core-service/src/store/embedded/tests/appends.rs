@@ -2,6 +2,7 @@
 
 use std::sync::{Arc, atomic::Ordering};
 
+use bytes::Bytes;
 use thesis_net::clock::SystemIdSource;
 
 use super::{
@@ -12,7 +13,10 @@ use super::{
 };
 use crate::{
     key,
-    store::{ConditionalWrite, Expect},
+    store::{
+        ConditionalWrite, Expect,
+        schema::{SIGNED_TREE, TREE_TILE},
+    },
 };
 
 fn open_at(disk: &Disk, clock: &Arc<Fixed>) -> EmbeddedStore {
@@ -55,6 +59,24 @@ async fn an_append_is_durable_and_its_rows_follow() {
     store.sync().await.unwrap();
     assert_eq!(disk.syncs(), syncs);
     assert_eq!(rows_follow(&store, 6).await, 6);
+}
+
+#[tokio::test]
+async fn a_signed_checkpoint_is_durable_after_its_tiles_and_waits_for_no_rows() {
+    let disk = Disk::empty();
+    let store = open(&disk);
+    let body = Some(Bytes::from_static(b"hash"));
+    let key = key!["d", "gen_1", 0, 0, 0];
+    apply(&store, "row", 5).await.unwrap();
+    store.apply(vec![Change { table: &TREE_TILE, key, version: 1, body: body.clone(), ttl: None }]).await.unwrap();
+    let write = ConditionalWrite { clustering: key!["log", "checkpoint"], expect: Expect::Absent, version: 1, body };
+    let (table, partition, writes) = (&SIGNED_TREE, key!["d"], vec![write]);
+    assert!(store.transact(Transaction { table, partition, writes, ttl: None }).await.unwrap());
+    let lost = open(&disk.after_power_loss());
+    for table in [&TREE_TILE, &SIGNED_TREE] {
+        assert_eq!(lost.all(table).await.unwrap().len(), 1, "{}", table.name);
+    }
+    assert_eq!(applied(&lost, "row").await, None);
 }
 
 /// Beside other writes, such an append commits nothing to the log's file.
