@@ -164,7 +164,8 @@ func (s *Stream) pauseAfter(err error) (time.Duration, bool) {
 	pause := s.pause
 	switch {
 	case errors.As(err, &refused):
-		if !isTransient(refused) || refused.RetryAfter > maxRetryAfter {
+		// A stream that was open waits for as long as the service says.
+		if !isTransient(refused) || (!s.wasOpen && refused.RetryAfter > maxRetryAfter) {
 			return 0, false
 		}
 		pause = refused.RetryAfter + growing(s.failures)
