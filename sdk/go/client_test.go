@@ -46,8 +46,7 @@ func newService(t *testing.T, answers ...answer) *service {
 	// Go repeats a request by itself if a connection breaks that it used before.
 	server.Config.SetKeepAlivesEnabled(false)
 	t.Cleanup(server.Close)
-	// The key may come from a file, with an end of line.
-	client, err := New(server.URL+"/", "svc_test_key\n", WithUserAgent("bot/1.2"))
+	client, err := New(server.URL+"/", "svc_test_key\n", WithUserAgent("bot/1.2")) // as a file has a key
 	if err != nil {
 		t.Fatal(err)
 	}
