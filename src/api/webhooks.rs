@@ -44,7 +44,7 @@ pub(super) enum Command {
     Get(Id),
     /// Create a webhook; its secret is shown only this once
     #[command(
-        after_help = "Example:\n  trade-thesis api webhooks create --url https://example.com/hook --events thesis.created"
+        after_help = "Example:\n  trade-thesis api webhooks create --url https://example.com/ --events thesis.created"
     )]
     Create {
         /// Your endpoint
