@@ -27,7 +27,7 @@ macro_rules! programs {
     };
 }
 
-programs! { alerts errors going_live receipts sandbox sdks }
+programs! { alerts errors going_live receipts repeat sandbox sdks usage }
 
 fn main() -> Result<(), Box<dyn Error>> {
     let name = env::args().nth(1).ok_or("name the program: its file without `.rs`")?;
