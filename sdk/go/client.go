@@ -60,8 +60,8 @@ func New(baseURL, key string, options ...Option) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("trade thesis: the address cannot be read: %w", err)
 	}
-	hasMore := parsed.RawQuery != "" || parsed.Fragment != ""
-	if (parsed.Scheme != "https" && parsed.Scheme != "http") || parsed.Host == "" || hasMore {
+	isBare := parsed.RawQuery == "" && parsed.Fragment == ""
+	if (parsed.Scheme != "https" && parsed.Scheme != "http") || parsed.Host == "" || !isBare {
 		return nil, fmt.Errorf("trade thesis: %q is not the address of a service, such as https://api.example.com", baseURL)
 	}
 	// A key from a file may have an end of line.

@@ -27,7 +27,9 @@ macro_rules! programs {
     };
 }
 
-programs! { alerts errors going_live receipts repeat sandbox sdks usage }
+programs! {
+    alerts create errors follow going_live hello newest open pages receipts repeat resume sandbox sdks usage verify
+}
 
 fn main() -> Result<(), Box<dyn Error>> {
     let name = env::args().nth(1).ok_or("name the program: its file without `.rs`")?;
