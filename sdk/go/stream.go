@@ -145,7 +145,7 @@ func (s *Stream) message(read frame) (StreamMessage, error) {
 		}
 		if target != nil {
 			if err := json.Unmarshal([]byte(read.data), target); err != nil {
-				return message, fmt.Errorf("trade thesis: a frame %q has another form: %w", read.event, err)
+				return message, &UnexpectedResponseError{fmt.Errorf("the frame %q of the stream: %w", read.event, err)}
 			}
 		}
 	}

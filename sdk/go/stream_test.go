@@ -100,6 +100,18 @@ func TestOnlyAnOpenStreamWaitsForLong(t *testing.T) {
 	}
 }
 
+func TestAnUnexpectedResponseHasItsOwnType(t *testing.T) {
+	service := newService(t, ok("<html>"))
+	var unexpected *UnexpectedResponseError
+	if _, err := service.client.GetMe(context.Background()); !errors.As(err, &unexpected) || len(service.requests) != 1 {
+		t.Error(err, len(service.requests))
+	}
+	service = newService(t, sent("id: c1\nevent: thesis.created\ndata: [\n\n"))
+	if _, err := told(service.client.Stream(nil)); !errors.As(err, &unexpected) || len(service.requests) != 1 {
+		t.Error(err, len(service.requests))
+	}
+}
+
 func TestAStreamThatCannotBeOpenedGivesUp(t *testing.T) {
 	service := newService(t, answer{})
 	var broken *ConnectionError
