@@ -23,6 +23,7 @@ const DEFAULT_ADDRESS: &str = "http://127.0.0.1:8080";
 
 /// The key, profile and address on the command line and in the environment.
 #[derive(Debug, Args)]
+#[command(next_help_heading = "Account")]
 pub(crate) struct Account {
     /// API key [default: that of the profile]
     #[arg(long, global = true, env = "SVC_KEY", hide_env_values = true, value_name = "KEY")]

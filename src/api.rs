@@ -24,7 +24,7 @@ use crate::{Failure, account::Account, config::Settings, http, terminal::note};
 
 /// Use the API with an API key.
 #[derive(Debug, Args)]
-#[command(after_help = "The key is that of SVC_KEY or of a profile: `trade-thesis api login` keeps one.\n\
+#[command(after_help = "The key is that of SVC_KEY or of a profile: `trade-thesis api login` stores one.\n\
     The exit code is 0 for success, 1 for an error of the API or the network, and 2 for a wrong command line. That of \
     `verify` is 0 when the claim is verified, 1 when it is not, and 2 when there is no verdict.")]
 pub(crate) struct Api {

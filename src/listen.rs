@@ -27,6 +27,7 @@ const KEY_NAME: &str = "listen";
 
 /// Forward events to an endpoint of this machine.
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  trade-thesis listen --forward-to http://localhost:3000/hook --token RUN")]
 pub(crate) struct Listen {
     #[command(flatten)]
     account: Account,

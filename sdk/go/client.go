@@ -60,9 +60,12 @@ func New(baseURL, key string, options ...Option) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("trade thesis: the address cannot be read: %w", err)
 	}
-	if (parsed.Scheme != "https" && parsed.Scheme != "http") || parsed.Host == "" || parsed.RawQuery != "" {
+	isBare := parsed.RawQuery == "" && parsed.Fragment == ""
+	if (parsed.Scheme != "https" && parsed.Scheme != "http") || parsed.Host == "" || !isBare {
 		return nil, fmt.Errorf("trade thesis: %q is not the address of a service, such as https://api.example.com", baseURL)
 	}
+	// A key from a file may have an end of line.
+	key = strings.TrimSpace(key)
 	if key == "" || strings.ContainsFunc(key, func(letter rune) bool { return letter <= ' ' || letter > '~' }) {
 		return nil, errors.New("trade thesis: the API key is empty or has a character that no key has")
 	}

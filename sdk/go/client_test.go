@@ -46,7 +46,7 @@ func newService(t *testing.T, answers ...answer) *service {
 	// Go repeats a request by itself if a connection breaks that it used before.
 	server.Config.SetKeepAlivesEnabled(false)
 	t.Cleanup(server.Close)
-	client, err := New(server.URL+"/", "svc_test_key", WithUserAgent("bot/1.2"))
+	client, err := New(server.URL+"/", "svc_test_key\n", WithUserAgent("bot/1.2")) // as a file has a key
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -107,12 +107,12 @@ func TestARequestCarriesTheKeyAndTheUserAgent(t *testing.T) {
 }
 
 func TestAnAddressOrAKeyOfAnotherFormIsRefused(t *testing.T) {
-	for _, address := range []string{"", "api.example.com", "ftp://api.example.com", "https://", "https://a.example/?b", ":"} {
+	for _, address := range []string{"", "api.example.com", "ftp://api.example.com", "https://", "https://a.example/?b", "https://a.example/#b", ":"} {
 		if _, err := New(address, "svc_test_key"); err == nil {
 			t.Error(address)
 		}
 	}
-	for _, key := range []string{"", "svc_test_key\n", "svc test"} {
+	for _, key := range []string{"", "\n", "svc test"} {
 		if _, err := New("https://api.example.com", key); err == nil {
 			t.Errorf("%q", key)
 		}

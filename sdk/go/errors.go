@@ -78,6 +78,21 @@ func (e *ConnectionError) Timeout() bool {
 // Unwrap returns the cause.
 func (e *ConnectionError) Unwrap() error { return e.Err }
 
+// UnexpectedResponseError says that a successful response is not what the API sends: perhaps something between here and the
+// service wrote it.
+type UnexpectedResponseError struct {
+	// Err is the cause.
+	Err error
+}
+
+// Error describes the cause.
+func (e *UnexpectedResponseError) Error() string {
+	return "trade thesis: unexpected response: " + e.Err.Error()
+}
+
+// Unwrap returns the cause.
+func (e *UnexpectedResponseError) Unwrap() error { return e.Err }
+
 // refusal reads the error of a response.
 func refusal(response *http.Response) error {
 	// No error of the service is larger.

@@ -114,7 +114,7 @@ func do[T any](ctx context.Context, c *Client, call call, options []CallOption) 
 	}
 	var result T
 	if err := json.Unmarshal(content, &result); err != nil {
-		return nil, fmt.Errorf("trade thesis: the response to %s %s has another form: %w", call.method, call.path, err)
+		return nil, &UnexpectedResponseError{fmt.Errorf("%s %s: %w", call.method, call.path, err)}
 	}
 	return &result, nil
 }

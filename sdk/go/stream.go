@@ -145,7 +145,7 @@ func (s *Stream) message(read frame) (StreamMessage, error) {
 		}
 		if target != nil {
 			if err := json.Unmarshal([]byte(read.data), target); err != nil {
-				return message, fmt.Errorf("trade thesis: a frame %q has another form: %w", read.event, err)
+				return message, &UnexpectedResponseError{fmt.Errorf("the frame %q of the stream: %w", read.event, err)}
 			}
 		}
 	}
@@ -164,7 +164,8 @@ func (s *Stream) pauseAfter(err error) (time.Duration, bool) {
 	pause := s.pause
 	switch {
 	case errors.As(err, &refused):
-		if !isTransient(refused) || refused.RetryAfter > maxRetryAfter {
+		// A stream that was open waits for as long as the service says.
+		if !isTransient(refused) || (!s.wasOpen && refused.RetryAfter > maxRetryAfter) {
 			return 0, false
 		}
 		pause = refused.RetryAfter + growing(s.failures)

@@ -85,6 +85,33 @@ func TestARefusalEndsAStream(t *testing.T) {
 	}
 }
 
+func TestOnlyAnOpenStreamWaitsForLong(t *testing.T) {
+	busy := refused(503, ErrorTypeInternal, CodeServiceUnavailable, map[string]string{"Retry-After": "300"})
+	service := newService(t, sent(eventFrame("c1", "e1")), busy, sent(endFrame))
+	if words, err := told(service.client.Stream(nil)); err != nil || fmt.Sprint(words) != "[e1>c1]" {
+		t.Error(words, err)
+	}
+	if last := service.pauses[len(service.pauses)-1]; last < 300*time.Second {
+		t.Error(service.pauses)
+	}
+	service = newService(t, busy)
+	if _, err := told(service.client.Stream(nil)); !errors.Is(err, CodeServiceUnavailable) || len(service.pauses) > 0 {
+		t.Error(err, service.pauses)
+	}
+}
+
+func TestAnUnexpectedResponseHasItsOwnType(t *testing.T) {
+	service := newService(t, ok("<html>"))
+	var unexpected *UnexpectedResponseError
+	if _, err := service.client.GetMe(context.Background()); !errors.As(err, &unexpected) || len(service.requests) != 1 {
+		t.Error(err, len(service.requests))
+	}
+	service = newService(t, sent("id: c1\nevent: thesis.created\ndata: [\n\n"))
+	if _, err := told(service.client.Stream(nil)); !errors.As(err, &unexpected) || len(service.requests) != 1 {
+		t.Error(err, len(service.requests))
+	}
+}
+
 func TestAStreamThatCannotBeOpenedGivesUp(t *testing.T) {
 	service := newService(t, answer{})
 	var broken *ConnectionError

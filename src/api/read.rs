@@ -59,6 +59,7 @@ impl Window {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  trade-thesis api list --token RUN --after 24h")]
 pub(super) struct List {
     /// Only theses of this author: @handle, fp_ id or user id of the platform
     #[arg(long, value_name = "AUTHOR")]
@@ -79,6 +80,7 @@ pub(super) struct List {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Examples:\n  trade-thesis api get @sbx_runner\n  trade-thesis api get RUN --activity")]
 pub(super) struct Get {
     /// An id, an @handle, or a token: SYMBOL, address or chain:address
     #[arg(value_name = "REFERENCE")]
@@ -101,6 +103,7 @@ pub(super) struct Get {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  trade-thesis api search long OR short --types theses")]
 pub(super) struct Search {
     /// Words to find, in the search syntax
     #[arg(value_name = "WORDS", required = true)]
@@ -125,6 +128,7 @@ pub(super) struct Search {
 }
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  trade-thesis api events --events thesis.created --limit 5")]
 pub(super) struct Events {
     #[command(flatten)]
     wanted: Wanted,

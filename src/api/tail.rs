@@ -17,6 +17,7 @@ use crate::{
 };
 
 #[derive(Debug, Args)]
+#[command(after_help = "Example:\n  trade-thesis api tail --events thesis.created --token RUN")]
 pub(super) struct Tail {
     #[command(flatten)]
     wanted: Wanted,

@@ -14,9 +14,8 @@ const ID_CHARS: usize = 24;
 const ID_PREFIXES: [&str; 4] = ["fp_", "th_", "tk_", "evt_"];
 
 #[derive(Debug, Args)]
-#[command(
-    after_help = "The exit code is 0 when the claim is verified, 1 when it is not, and 2 when there is no verdict."
-)]
+#[command(after_help = "Example:\n  trade-thesis api verify --author @sbx_runner --token RUN --after 5d\n\n\
+    The exit code is 0 when the claim is verified, 1 when it is not, and 2 when there is no verdict.")]
 pub(super) struct Verify {
     /// Author: handle with or without @, fp_ id, or user id of the platform such as u_114
     #[arg(long, value_name = "AUTHOR", value_parser = author)]

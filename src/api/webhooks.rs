@@ -43,6 +43,9 @@ pub(super) enum Command {
     /// Read a webhook
     Get(Id),
     /// Create a webhook; its secret is shown only this once
+    #[command(
+        after_help = "Example:\n  trade-thesis api webhooks create --url https://example.com/ --events thesis.created"
+    )]
     Create {
         /// Your endpoint
         #[arg(long, value_name = "URL")]

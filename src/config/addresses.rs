@@ -44,7 +44,7 @@ pub(crate) struct Addresses {
     /// towards the cluster]
     #[arg(long, env = "SVC_ADVERTISE_URL", value_name = "URL", value_parser = parse::core_url)]
     pub(crate) advertise_url: Option<String>,
-    /// Networks whose X-Forwarded-For is believed [default: none]
+    /// Networks of proxies whose X-Forwarded-For the service trusts [default: none]
     #[arg(
         long,
         env = "SVC_TRUSTED_PROXIES",

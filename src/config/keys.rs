@@ -29,12 +29,12 @@ const MAX_WITNESSES: usize = 16;
 #[derive(Debug, Args)]
 #[command(next_help_heading = "Keys")]
 pub(crate) struct Keys {
-    /// 32 bytes in base64, for hashing keys and encrypting webhook secrets [default: made and kept in the data folder;
-    /// required with SVC_STORE=scylla]
+    /// 32 bytes in base64, for hashing keys and encrypting webhook secrets [default: created and stored in the data
+    /// folder; required with SVC_STORE=scylla]
     #[arg(long, env = "SVC_SECRET_KEY", value_name = "BASE64")]
     secret_key: Option<SecretString>,
-    /// Go on with another secret key than the store was made with: its API keys, webhook secrets and sessions are lost.
-    /// On the embedded store a lost key is made anew
+    /// Continue with another secret key than that of the store, whose API keys, webhook secrets and sessions are lost.
+    /// On the embedded store a lost key is replaced by a new one
     #[arg(
         long,
         env = "SVC_REPLACE_SECRET_KEY",
@@ -43,8 +43,8 @@ pub(crate) struct Keys {
         action = ArgAction::Set
     )]
     pub(crate) replace_secret_key: bool,
-    /// 32 bytes in base64, the key that signs the log, so that receipts can be checked offline [default: made and kept
-    /// in the data folder; with SVC_STORE=scylla none, and no receipts]
+    /// 32 bytes in base64, the key that signs the log, so that receipts can be checked offline [default: created and
+    /// stored in the data folder; with SVC_STORE=scylla none, and no receipts]
     #[arg(long, env = "SVC_LOG_KEY", value_name = "BASE64")]
     log_key: Option<SecretString>,
     /// Witnesses that cosign the log, 16 at most, each as its key, a space and its URL [default: none]
@@ -56,11 +56,11 @@ pub(crate) struct Keys {
         value_parser = parse::witness
     )]
     witnesses: Vec<WitnessSettings>,
-    /// Credential of edge, worker and admin toward core, 32 characters or more [default: made and kept in the data
-    /// folder, where edge, worker and admin look for it; required with SVC_STORE=scylla]
+    /// Credential of edge, worker and admin toward core, 32 characters or more [default: created and stored in the
+    /// data folder, where edge, worker and admin find it; required with SVC_STORE=scylla]
     #[arg(long, env = "SVC_SERVICE_TOKEN", value_name = "TOKEN")]
     service_token: Option<SecretString>,
-    /// Test key that exists after the start [default: the first start on the embedded store makes one]
+    /// Test key that exists after the start [default: the first start on the embedded store creates one]
     #[arg(long, env = "SVC_BOOTSTRAP_TEST_KEY", value_name = "KEY")]
     bootstrap_test_key: Option<SecretString>,
     /// Live key that exists after the start [default: none]

@@ -41,11 +41,11 @@ pub(crate) struct Store {
     /// folder `archive` of the data folder, with SVC_STORE=scylla none]
     #[arg(long, env = "SVC_ARCHIVE_URL", value_name = "URL")]
     archive_url: Option<String>,
-    /// Nodes of the cluster, to be named with SVC_STORE=scylla [default: none]
+    /// Nodes of the cluster, required with SVC_STORE=scylla [default: none]
     // Checked below: the command line's parser would print a wrong one, which may hold credentials.
     #[arg(long, env = "SVC_SCYLLA_NODES", value_name = "HOST[:PORT],…", value_delimiter = ',')]
     pub(crate) scylla_nodes: Vec<String>,
-    /// Keyspace, made and migrated on start
+    /// Keyspace, which the start creates and migrates
     #[arg(
         long,
         env = "SVC_SCYLLA_KEYSPACE",
@@ -54,7 +54,7 @@ pub(crate) struct Store {
         value_parser = parse::keyspace
     )]
     scylla_keyspace: String,
-    /// Copies of each row, for a keyspace that is made
+    /// Copies of each row, for a keyspace that the start creates
     #[arg(
         long,
         env = "SVC_SCYLLA_REPLICATION_FACTOR",

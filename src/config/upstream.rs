@@ -17,14 +17,14 @@ pub(crate) struct Upstream {
     /// is removed at the end, and print a live key
     #[arg(long)]
     pub(crate) demo_live: bool,
-    /// The upstream whose data live keys read; `docs/upstream.md` tells what it must speak [default: none]
+    /// The upstream whose data live keys read; `docs/upstream.md` describes its protocol [default: none]
     // Checked below: the command line's parser would print a wrong one, which may hold credentials.
     #[arg(long, env = "SVC_UPSTREAM_URL", value_name = "URL")]
     upstream_url: Option<String>,
     /// Its bearer token, required beside SVC_UPSTREAM_URL [default: none]
     #[arg(long, env = "SVC_UPSTREAM_TOKEN", value_name = "TOKEN")]
     upstream_token: Option<SecretString>,
-    /// Longest time for the whole answer to a look-up, 100 to 60000
+    /// Timeout of a lookup, to the last byte of its response, 100 to 60000
     #[arg(
         long,
         env = "SVC_UPSTREAM_TIMEOUT_MS",
@@ -33,7 +33,7 @@ pub(crate) struct Upstream {
         value_parser = parse::whole(100..=60_000_u32)
     )]
     upstream_timeout_ms: u32,
-    /// Most look-ups a second for the whole installation, 1 to 10000
+    /// Maximum number of lookups a second for the whole installation, 1 to 10000
     #[arg(
         long,
         env = "SVC_UPSTREAM_RPS",

@@ -7,7 +7,11 @@ import pathlib
 import markdown_it
 
 # Languages whose blocks are run, and others that a block may be in.
-RUN, SHOWN = ("sh", "python", "js", "go"), ("json", "text", "ini", "proto")
+RUN, SHOWN = ("sh", "python", "js", "go", "rust"), ("json", "text", "ini", "proto")
+# Languages that a guide must have.
+EACH = ("sh", "python", "js", "go")
+# The programs in Rust, which are compiled with the SDK: to compile each of them here would take minutes.
+RUST_PROGRAMS = pathlib.Path(__file__).resolve().parents[2] / "sdk/rust/examples/guides"
 # The second word of a block's info string, and the languages in which it means something.
 WAYS = {"keeps": ("sh",), "stream": RUN, "server": RUN}
 # Guides that need not show each language: operators use the command line, analysts Python, curl opens no WebSocket and is
@@ -69,7 +73,7 @@ def read(path: pathlib.Path, api_url: str = "http://127.0.0.1:8080") -> Guide:
     if count > MAX_WORDS.get(guide.name, count):
         guide.wrong.append(f"{guide.name}.md: {count} words, at most {MAX_WORDS[guide.name]}")
     if guide.name not in NOT_IN_EACH:
-        missing = [language for language in RUN if not any(snippet.language == language for snippet in guide.snippets)]
+        missing = [language for language in EACH if not any(snippet.language == language for snippet in guide.snippets)]
         if missing:
             guide.wrong.append(f"{guide.name}.md: no snippet in {', '.join(missing)}")
     return guide
@@ -89,4 +93,14 @@ def form(kind: str, words: list[str], code: str) -> tuple[str, str]:
             json.loads(code)
         except ValueError as error:
             raise Wrong(f"not JSON: {error}\n{code}") from error
+    if language == "rust":
+        rust_program(code)
     return language, way
+
+
+def rust_program(code: str) -> str:
+    """The name of the program in Rust with this text."""
+    for file in RUST_PROGRAMS.glob("*.rs"):
+        if file.read_text() == code:
+            return file.stem
+    raise Wrong(f"no file in {RUST_PROGRAMS} has this text:\n{code}")

@@ -9,7 +9,7 @@ import signal
 import socket
 
 import httpx
-from pages import Snippet, Wrong
+from pages import Snippet, Wrong, rust_program
 from service import AUTHORIZATION, Service, break_off, endpoint
 
 # Longest run of a snippet that ends, and longest wait for one thing to happen.
@@ -126,6 +126,8 @@ async def prepare(snippet: Snippet, place: Place, output: pathlib.Path):
     name = f"snippet_{snippet.line}"
     if snippet.language == "go":
         return [await compiled(snippet, place, output)]
+    if snippet.language == "rust":
+        return [os.environ["RUST_GUIDES"], rust_program(snippet.code)]
     file = place.folder / (name + {"sh": ".sh", "python": ".py", "js": ".mjs"}[snippet.language])
     file.write_text(snippet.code)
     if snippet.language == "sh":

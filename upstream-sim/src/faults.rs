@@ -9,10 +9,10 @@ use serde_json::{Map, Value};
 #[serde(default, deny_unknown_fields)]
 #[command(next_help_heading = "Faults")]
 pub struct Faults {
-    /// Milliseconds by which each look-up is late
+    /// Milliseconds by which each response to a lookup is late
     #[arg(long = "fault-latency-ms", value_name = "MS", default_value_t = 0)]
     pub latency_ms: u64,
-    /// Share of look-ups that are answered with an error
+    /// Share of lookups that fail with an error
     #[arg(long = "fault-error-share", value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     pub error_share: f64,
     /// Status of those errors
@@ -26,7 +26,7 @@ pub struct Faults {
     /// Seconds in `Retry-After` of errors 429 and 503 [default: none]
     #[arg(long = "fault-retry-after-s", value_name = "SECONDS")]
     pub retry_after_s: Option<u64>,
-    /// Share of look-ups whose answer ends in its middle
+    /// Share of lookups whose response breaks off
     #[arg(long = "fault-cut-share", value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     pub cut_share: f64,
     /// Share of frames after which the feed's connection breaks
@@ -41,16 +41,16 @@ pub struct Faults {
     /// Share of frames before which a frame of garbage comes
     #[arg(long = "fault-garbage-share", value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     pub garbage_share: f64,
-    /// Share of changes that the feed never tells
+    /// Share of changes that the feed never reports
     #[arg(long = "fault-omit-share", value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     pub omit_share: f64,
     /// The feed stays open and sends nothing
     #[arg(long = "fault-silent")]
     pub silent: bool,
-    /// The feed is answered with 503
+    /// The feed is refused with 503
     #[arg(long = "fault-refuse-feed")]
     pub refuse_feed: bool,
-    /// Share of frames that are lost, which a `gap` frame tells
+    /// Share of frames that are lost, which a `gap` frame reports
     #[arg(long = "fault-gap-share", value_name = "SHARE", default_value_t = 0.0, value_parser = share)]
     pub gap_share: f64,
     /// No position is known any more

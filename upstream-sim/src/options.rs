@@ -10,7 +10,7 @@ use crate::Faults;
 /// The options of a simulator.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// The look-ups, the feed and /sim listen here; port 0 takes a free one
+    /// Lookups, the feed and /sim are served here; port 0 takes a free one
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:9900")]
     pub listen: SocketAddr,
     /// Credential of every request, 16 characters or more

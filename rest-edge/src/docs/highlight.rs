@@ -87,6 +87,14 @@ const GO: Syntax = Syntax {
     ],
     ..NONE
 };
+const RUST: Syntax = Syntax {
+    comments: &["//"],
+    keywords: &[
+        "as", "async", "await", "break", "const", "continue", "dyn", "else", "enum", "fn", "for", "if", "impl", "in",
+        "let", "loop", "match", "mod", "move", "mut", "pub", "return", "struct", "trait", "type", "use", "while",
+    ],
+    ..NONE
+};
 const PROTO: Syntax = Syntax {
     comments: &["//"],
     keywords: &["enum", "import", "message", "oneof", "option", "optional", "package", "repeated", "rpc", "service"],
@@ -102,6 +110,7 @@ fn syntax(language: &str) -> Option<Syntax> {
         "python" => PYTHON,
         "js" => NODE,
         "go" => GO,
+        "rust" => RUST,
         "json" => Syntax { has_keys: true, ..NONE },
         "ini" => Syntax { comments: &["#", ";"], ..NONE },
         "proto" => PROTO,
@@ -262,6 +271,8 @@ mod tests {
         has("js", "const a = `x\n${y}`; // https://z", "s", "`x\n${y}`");
         has("js", "fetch(a); // https://z", "c", "// https://z");
         has("go", "func main() { a := \"b\\\"c\" }", "s", "\"b\\\"c\"");
+        has("rust", "let a = get(\"b\").await?; // c", "k", "let");
+        has("rust", "let a = get(\"b\").await?; // c", "s", "\"b\"");
         has("json", "{\"a\": [\"b\", -1, true]}", "k", "\"a\"");
         has("json", "{\"a\": [\"b\", -1, true]}", "s", "\"b\"");
         has("json", "{\"a\": [\"b\", -1, true]}", "n", "true");
@@ -275,7 +286,7 @@ mod tests {
                 parts.map(|(at, part)| if at == 0 { part } else { part.split_once('>').unwrap().1 }).collect();
             text.replace("&lt;", "<").replace("&gt;", ">").replace("&amp;", "&")
         };
-        for language in ["sh", "python", "js", "go", "json", "ini", "proto", "text"] {
+        for language in ["sh", "python", "js", "go", "rust", "json", "ini", "proto", "text"] {
             for code in ["", "\"", "'a", "$", "${", "- -", "a<b>&\"c\" # ü 'é\n// x", "\\", "\"\\", "`", "\"\"\"", "#"]
             {
                 assert_eq!(unescaped(&highlight(language, code)), code, "{language}");

@@ -18,7 +18,8 @@ use super::{
 const MAX_OPERATIONS: usize = 8;
 
 /// Readers choose between these languages of code. Each has a readable name.
-const LANGUAGES: [(&str, &str); 4] = [("sh", "curl"), ("python", "Python"), ("js", "Node"), ("go", "Go")];
+const LANGUAGES: [(&str, &str); 5] =
+    [("sh", "curl"), ("python", "Python"), ("js", "Node"), ("go", "Go"), ("rust", "Rust")];
 
 /// The readable name of a programming language; none for other formats, such as JSON.
 fn name_of(language: &str) -> Option<&'static str> {

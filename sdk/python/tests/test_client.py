@@ -125,9 +125,14 @@ class Requests(unittest.TestCase):
         self.assertEqual(read.raw["later"], 1)
 
     def test_a_client_needs_an_address(self) -> None:
-        for address in ("", "theses.example", "ftp://theses.example"):
+        for address in ("", "theses.example", "ftp://theses.example", "https://", f"{BASE}?a", f"{BASE}#a"):
             with self.assertRaises(ValueError):
                 Client(address, KEY)
+
+    def test_a_key_has_the_form_of_a_key(self) -> None:
+        for key in ("", "\n", "svc test", "svc_test_\u00e9"):
+            with self.assertRaises(ValueError):
+                Client(BASE, key)
 
     def test_a_key_may_come_from_a_file_with_an_end_of_line(self) -> None:
         script = Script(httpx.Response(200, json=alert(1)))
@@ -232,6 +237,21 @@ class Errors(unittest.TestCase):
         with self.assertRaises(ApiError) as caught:
             made.get_me()
         self.assertEqual((caught.exception.status, caught.exception.code, len(pauses)), (502, "", 5))
+        self.assertEqual(str(caught.exception), "status 502 without an error of the API: bad gateway")
+
+    def test_details_of_another_form_hide_no_error(self) -> None:
+        error = {"type": "conflict", "code": "AMBIGUOUS_TOKEN", "message": "no", "request_id": "req_1"}
+        for details in ("later", {"candidates": ["later"]}, {"candidates": 1}):
+            made, _ = client(Script(httpx.Response(409, json={"error": error | {"details": details}})))
+            with self.assertRaises(errors.ConflictError) as caught:
+                made.get_me()
+            self.assertEqual((caught.exception.details, caught.exception.error.raw["details"]), (None, details))
+
+    def test_a_response_that_cannot_be_decoded_is_a_broken_connection(self) -> None:
+        damaged = httpx.Response(200, stream=httpx.ByteStream(b"no gzip"), headers={"Content-Encoding": "gzip"})
+        made, _ = client(Script(damaged), max_retries=0)
+        with self.assertRaises(ApiConnectionError):
+            made.get_me()
 
 
 def body_of(error: dict[str, Any]) -> tuple[str, str, str]:

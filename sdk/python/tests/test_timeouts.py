@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gzip
+import socket
 import threading
 import time
 import unittest
 from collections.abc import AsyncIterator, Iterator
 
 import httpx
-from helpers import Script, async_client, client
+from helpers import KEY, Script, async_client, client
 
-from trade_thesis import ApiTimeoutError
+from trade_thesis import ApiTimeoutError, AsyncClient, Client
 
 SOON = 30.0
 """Seconds until a test gives up."""
@@ -62,10 +64,36 @@ class Timeouts(unittest.TestCase):
             asyncio.run(asyncio.wait_for(made.get_me(), SOON))
         self.assertEqual((pauses, drip.is_closed.is_set()), ([], True))
 
+    def test_a_stream_opens_in_time(self) -> None:
+        with silent_service() as address:
+            with Client(address, KEY, timeout=0.05, max_retries=0) as made, self.assertRaises(ApiTimeoutError):
+                next(made.stream_events())
+            asyncio.run(asyncio.wait_for(self.open_with_asyncio(address), SOON))
+
+    async def open_with_asyncio(self, address: str) -> None:
+        """Opens a stream that never responds."""
+        async with AsyncClient(address, KEY, timeout=0.05, max_retries=0) as made:
+            with self.assertRaises(ApiTimeoutError):
+                await anext(made.stream_events())
+
+    def test_a_refusal_of_a_stream_ends_in_time(self) -> None:
+        drip = Drip()
+        made, _ = client(Script(httpx.Response(503, stream=drip)), timeout=0.05, max_retries=0)
+        with self.assertRaises(ApiTimeoutError):
+            next(made.stream_events())
+        self.assertTrue(drip.is_closed.is_set())
+
     def test_a_compressed_response_is_read(self) -> None:
         body = gzip.compress(b"note")
         made, _ = client(Script(httpx.Response(200, stream=Pieces(body), headers={"Content-Encoding": "gzip"})))
         self.assertEqual(made.get_checkpoint("live"), "note")
+
+
+@contextlib.contextmanager
+def silent_service() -> Iterator[str]:
+    """The address of a service that takes connections and never responds."""
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
 
 
 class Pieces(httpx.SyncByteStream):

@@ -193,10 +193,12 @@ impl ClientBuilder {
             )));
         }
         let fault = || Error::Usage("the API key is empty or has a character that no key has".to_owned());
-        if self.key.is_empty() || !self.key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        // A key from a file may have an end of line.
+        let key = self.key.trim();
+        if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(fault());
         }
-        let mut authorization = HeaderValue::from_str(&format!("Bearer {}", self.key)).map_err(|_| fault())?;
+        let mut authorization = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| fault())?;
         authorization.set_sensitive(true);
         let mut user_agent = concat!("trade-thesis-rust/", env!("CARGO_PKG_VERSION")).to_owned();
         if let Some(program) = &self.program {

@@ -12,12 +12,17 @@ const MAX_PAUSE: Duration = Duration::from_secs(30);
 /// The caller decides about a longer wait. Limits per minute end earlier.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 
-/// The pause after a failed try; none if a repeat does not help. `attempt` is 1 after the first try.
+/// The pause after a failed try of a call; none if a repeat does not help. `attempt` is 1 after the first try.
 pub(crate) fn pause_after(error: &Error, attempt: u32) -> Option<Duration> {
+    let wait = error.api().and_then(|refusal| refusal.retry_after);
+    open_pause_after(error, attempt).filter(|_| wait.is_none_or(|wait| wait <= MAX_RETRY_AFTER))
+}
+
+/// The same for a stream that was open, which waits for as long as the service says.
+pub(crate) fn open_pause_after(error: &Error, attempt: u32) -> Option<Duration> {
     match error {
         Error::Api(refusal) => {
-            let wait = refusal.retry_after.unwrap_or_default();
-            (is_transient(refusal) && wait <= MAX_RETRY_AFTER).then(|| wait + growing(attempt))
+            is_transient(refusal).then(|| refusal.retry_after.unwrap_or_default().saturating_add(growing(attempt)))
         }
         Error::Connection(_) | Error::Timeout => Some(growing(attempt)),
         Error::Form(_) | Error::Usage(_) => None,

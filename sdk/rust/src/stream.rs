@@ -16,7 +16,7 @@ use crate::{
     },
     page::Page,
     request::{Query, Request},
-    retry::pause_after,
+    retry::{open_pause_after, pause_after},
     sse::{Frame, Frames},
 };
 
@@ -195,6 +195,7 @@ impl EventStream {
     /// The pause before the stream opens again; none if another try does not help.
     fn pause_after(&mut self, error: &Error) -> Option<Duration> {
         self.failures += 1;
+        let pause_after = if self.was_open { open_pause_after } else { pause_after };
         let pause = pause_after(error, self.failures)?;
         let may_open = self.was_open || self.failures <= self.client.max_retries();
         let is_first_break = self.was_open && self.failures == 1 && error.api().is_none();

@@ -12,7 +12,7 @@ const MAX_PAGE_SIZE = 100;
 
 /** What a client does for all calls. */
 export interface ClientOptions {
-  /** Milliseconds for each try, to the last byte of its response; 15,000 unless given. */
+  /** Milliseconds for each try, to the last byte of its response; of a file, for each read. 15,000 unless given. */
   timeoutMs?: number | undefined;
   /** Tries after the first one; 5 unless given. */
   maxRetries?: number | undefined;
@@ -70,10 +70,18 @@ export abstract class Base {
    * keys of the log, and for streams with tickets.
    */
   constructor(baseUrl: string, apiKey: string | undefined, options: ClientOptions = {}) {
-    if (!/^https?:$/.test(new URL(baseUrl).protocol)) throw new TypeError(`no address of a service: ${baseUrl}`);
+    const { protocol, search, hash } = new URL(baseUrl);
+    if (!/^https?:$/.test(protocol) || search !== "" || hash !== "") {
+      throw new TypeError(`no address of a service: ${baseUrl}`);
+    }
     this.#baseUrl = baseUrl.replace(/\/+$/, "");
     this.#headers = { Accept: "application/json, */*;q=0.5", ...userAgent(options.userAgent) };
-    if (apiKey !== undefined) this.#headers["Authorization"] = `Bearer ${apiKey}`;
+    if (apiKey !== undefined) {
+      // A key from a file may have an end of line.
+      const key = apiKey.trim();
+      if (!/^[!-~]+$/.test(key)) throw new TypeError("the API key is empty or has a character that no key has");
+      this.#headers["Authorization"] = `Bearer ${key}`;
+    }
     this.#timeoutMs = options.timeoutMs ?? TIMEOUT_MS;
     this.#maxRetries = options.maxRetries ?? MAX_RETRIES;
     this.#fetch = options.fetch ?? ((input, init) => fetch(input, init));
@@ -121,7 +129,7 @@ export abstract class Base {
     }
     try {
       const response = await this.#fetch(addressOf(this.#baseUrl, call), init);
-      return response.ok ? { result: await read(response) } : { error: await refusal(response) };
+      return response.ok ? { result: await read(response, limit.restart) } : { error: await refusal(response) };
     } catch (error) {
       return { error: failure(error, limit.signal, options.signal) };
     } finally {
@@ -140,7 +148,8 @@ export abstract class Base {
       page = await this.call<Page>({ ...call, query: [...sized, ...cursor] }, options);
       if (!Array.isArray(page.data)) throw new UnexpectedResponseError(`${call.path}: no page of a list`);
       yield* page.data as T[];
-    } while (page.has_more);
+      // Without a cursor the next page would be the first one again.
+    } while (page.has_more && typeof page.next_cursor === "string");
   }
 
   /** A stream of events. */
@@ -182,22 +191,34 @@ async function readJson<T>(response: Response): Promise<T> {
   }
 }
 
+/** The end of a request: after a time, which can start again, or when the caller ends it. */
+interface Limit {
+  readonly signal: AbortSignal;
+  readonly restart: () => void;
+  readonly end: () => void;
+}
+
 /** Ends a request after a time, or when the caller ends it. `AbortSignal.timeout` would not keep a program running. */
-function limited(ms: number, ended: AbortSignal | undefined): { signal: AbortSignal; end: () => void } {
+function limited(ms: number, ended: AbortSignal | undefined): Limit {
   const controller = new AbortController();
   const stop = (): void => {
     controller.abort(ended?.reason);
   };
-  const timer = setTimeout(() => {
+  const late = (): void => {
     controller.abort(new ApiTimeoutError("the service did not respond in time"));
-  }, ms);
+  };
+  let timer = setTimeout(late, ms);
+  const restart = (): void => {
+    clearTimeout(timer);
+    timer = setTimeout(late, ms);
+  };
   ended?.addEventListener("abort", stop, { once: true });
   if (ended?.aborted) stop();
   const end = (): void => {
     clearTimeout(timer);
     ended?.removeEventListener("abort", stop);
   };
-  return { signal: controller.signal, end };
+  return { signal: controller.signal, restart, end };
 }
 
 /** The error for a failure of `fetch`. What the caller ended is theirs. */

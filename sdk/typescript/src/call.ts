@@ -16,12 +16,29 @@ export interface Call {
   readonly isRepeatable?: boolean;
 }
 
-/** Reads a response. */
-export type Reader<T> = (response: Response) => Promise<T>;
+/** Reads a response. `restart` gives what follows the whole timeout again. */
+export type Reader<T> = (response: Response, restart: () => void) => Promise<T>;
 
 export const readText: Reader<string> = (response) => response.text();
 
-export const readBytes: Reader<Uint8Array> = async (response) => new Uint8Array(await response.arrayBuffer());
+/** Reads a file, which may be too large for the timeout of a try: the timeout bounds each read. */
+export const readBytes: Reader<Uint8Array> = async (response, restart) => {
+  const reader = response.body?.getReader();
+  const pieces: Uint8Array[] = [];
+  let length = 0;
+  for (let piece = await reader?.read(); piece?.value !== undefined; piece = await reader?.read()) {
+    restart();
+    pieces.push(piece.value);
+    length += piece.value.length;
+  }
+  const file = new Uint8Array(length);
+  let place = 0;
+  for (const piece of pieces) {
+    file.set(piece, place);
+    place += piece.length;
+  }
+  return file;
+};
 
 /** One part of a path: a slash in it is encoded too. */
 export function segment(value: string): string {

@@ -49,7 +49,10 @@ export class ApiError extends TradeThesisError {
     /** Seconds after which a repetition may help, if the service names them. */
     readonly retryAfter: number | undefined,
   ) {
-    super(`${error.code}: ${error.message} (${error.request_id})`);
+    // Something other than the service gives neither code nor id.
+    const code = error.code === "" ? "" : `${error.code}: `;
+    const requestId = error.request_id === "" ? "" : ` (${error.request_id})`;
+    super(code + error.message + requestId);
     this.code = error.code;
     this.type = error.type;
     this.requestId = error.request_id;

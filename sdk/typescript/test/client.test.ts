@@ -173,6 +173,23 @@ test("something else may respond", async () => {
   await assert.rejects(client.getMe(), isBare);
   assert.equal(pauses.length, 5);
   await assert.rejects(scripted([new Response("<html>")]).client.getMe(), UnexpectedResponseError);
+  const message = "status 404 without an error of the API: <html>";
+  await assert.rejects(scripted([new Response("<html>", { status: 404 })]).client.getMe(), { message });
+});
+
+test("a file may take longer than a try", async () => {
+  let left = 4;
+  const slow = new ReadableStream<Uint8Array>({
+    async pull(controller) {
+      await new Promise((resolve) => setTimeout(resolve, 50));
+      controller.enqueue(new TextEncoder().encode("PAR1".charAt(4 - left)));
+      left -= 1;
+      if (left === 0) controller.close();
+    },
+  });
+  const { client } = scripted([new Response(slow)], { timeoutMs: 150, maxRetries: 0 });
+  const file = await client.getArchiveFile("2026-01-31", "theses.parquet");
+  assert.equal(new TextDecoder().decode(file), "PAR1");
 });
 
 test("an iterator reads pages as they are needed", async () => {
@@ -192,6 +209,13 @@ test("an iterator reads pages as they are needed", async () => {
   assert.deepEqual(queries, ["?limit=2", "?limit=2&cursor=c1", "?limit=2&cursor=c2"]);
 });
 
+test("a list without a next cursor ends", async () => {
+  const { client } = scripted([json({ data: [{ id: 1 }], next_cursor: null, has_more: true })]);
+  const ids: unknown[] = [];
+  for await (const { id } of client.iterateAlerts()) ids.push(id);
+  assert.deepEqual(ids, [1]);
+});
+
 test("a list that is read as a whole has the largest pages", async () => {
   const { client, sent } = scripted([
     json({ data: [{ id: 1 }], next_cursor: "c1", has_more: true }),
@@ -204,9 +228,23 @@ test("a list that is read as a whole has the largest pages", async () => {
 });
 
 test("a client needs an address", () => {
-  for (const address of ["", "theses.example", "ftp://theses.example"]) {
-    assert.throws(() => new Client(address, "svc_test_key"), TypeError);
+  const addresses = ["", "theses.example", "ftp://theses.example", "https://theses.example?a", "https://theses.example#a"];
+  for (const address of addresses) assert.throws(() => new Client(address, "svc_test_key"), TypeError);
+});
+
+test("a key has the form of a key, and may have an end of line", async () => {
+  for (const key of ["", "\n", "svc test", "svc_test_\u00e9"]) {
+    assert.throws(() => new Client("https://theses.example", key), TypeError);
   }
+  let headers: HeadersInit | undefined;
+  const client = new Client("https://theses.example", "svc_test_key\n", {
+    fetch: (_, init) => {
+      headers = init?.headers;
+      return Promise.resolve(json({}));
+    },
+  });
+  await client.getMe();
+  assert.equal((headers as Record<string, string>)["Authorization"], "Bearer svc_test_key");
 });
 
 test("without a key there is no header", async () => {

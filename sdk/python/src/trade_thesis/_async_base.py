@@ -108,4 +108,5 @@ class AsyncBase:
         def opening(position: str | None) -> AbstractAsyncContextManager[httpx.Response]:
             return self._http.stream(**self._requests.stream_arguments(call, position))
 
-        return AsyncEventStream(opening, Progress(cursor, self._max_retries), self._sleep)
+        progress = Progress(cursor, self._max_retries)
+        return AsyncEventStream(opening, progress, self._requests.timeout, self._sleep)

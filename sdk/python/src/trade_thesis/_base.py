@@ -105,4 +105,4 @@ class Base:
         def opening(position: str | None) -> AbstractContextManager[httpx.Response]:
             return self._http.stream(**self._requests.stream_arguments(call, position))
 
-        return EventStream(opening, Progress(cursor, self._max_retries), self._sleep)
+        return EventStream(opening, Progress(cursor, self._max_retries), self._requests.timeout, self._sleep)

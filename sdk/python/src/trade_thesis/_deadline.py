@@ -22,12 +22,17 @@ async def send_async(client: httpx.AsyncClient, arguments: dict[str, Any]) -> ht
 def send(client: httpx.Client, arguments: dict[str, Any]) -> httpx.Response:
     """Does the same without asyncio. Its last read may end later, by the timeout of one read."""
     end = time.monotonic() + arguments["timeout"]
-    pieces = []
     with client.stream(**arguments) as response:
-        for piece in response.iter_bytes():
-            if time.monotonic() > end:
-                raise httpx.ReadTimeout(LATE)
-            pieces.append(piece)
+        return read_until(response, end)
+
+
+def read_until(response: httpx.Response, end: float) -> httpx.Response:
+    """Reads the body of a response, until a time of the monotonic clock."""
+    pieces = []
+    for piece in response.iter_bytes():
+        if time.monotonic() > end:
+            raise httpx.ReadTimeout(LATE)
+        pieces.append(piece)
     # The pieces are decoded.
     headers = httpx.Headers(response.headers)
     headers.pop("Content-Encoding", None)

@@ -30,7 +30,10 @@ class ApiError(TradeThesisError):
     """
 
     def __init__(self, status: int, error: Error, retry_after: float | None) -> None:
-        super().__init__(f"{error.code}: {error.message} ({error.request_id})")
+        # Something other than the service gives neither code nor id.
+        code = f"{error.code}: " if error.code else ""
+        request_id = f" ({error.request_id})" if error.request_id else ""
+        super().__init__(f"{code}{error.message}{request_id}")
         self.status: int = status
         """The status of the response."""
         self.error: Error = error

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import re
 from typing import Any, TypeVar
@@ -24,7 +25,13 @@ FIRST_PAUSE = 0.5
 REPEATED_STATUSES = (429, 500, 502, 503, 504)
 SILENCE = 45.0
 """Seconds without a byte after which a stream is dead: the service sends something every 15 seconds."""
-BROKEN = (httpx.NetworkError, httpx.ProxyError, httpx.RemoteProtocolError, httpx.TimeoutException)
+BROKEN = (
+    httpx.NetworkError,
+    httpx.ProxyError,
+    httpx.RemoteProtocolError,
+    httpx.TimeoutException,
+    httpx.DecodingError,
+)
 """The failures of a connection that another try may mend."""
 
 USER_AGENT = f"trade-thesis-python/{__version__}"
@@ -34,13 +41,18 @@ class Requests:
     """The requests that a client with an address and a key sends."""
 
     def __init__(self, base_url: str, api_key: str | None, timeout: float, user_agent: str | None) -> None:
-        if httpx.URL(base_url).scheme not in ("http", "https"):
+        address = httpx.URL(base_url)
+        if address.scheme not in ("http", "https") or not address.host or address.query or address.fragment:
             raise ValueError(f"base_url is no address of a service: {base_url!r}")
         self.base_url = base_url.rstrip("/")
         agent = USER_AGENT if user_agent is None else f"{USER_AGENT} {user_agent}"
         self.headers = {"User-Agent": agent, "Accept": "application/json, */*;q=0.5"}
         if api_key is not None:
-            self.headers["Authorization"] = f"Bearer {api_key.strip()}"
+            # A key from a file may have an end of line.
+            key = api_key.strip()
+            if not re.fullmatch("[!-~]+", key):
+                raise ValueError("the API key is empty or has a character that no key has")
+            self.headers["Authorization"] = f"Bearer {key}"
         self.timeout = timeout
 
     def arguments(self, call: Call[Any], timeout: float | None) -> dict[str, Any]:
@@ -67,8 +79,15 @@ class Requests:
         arguments["headers"] |= {"Accept": "text/event-stream", "Accept-Encoding": "identity"}
         if cursor is not None:
             arguments["headers"]["Last-Event-ID"] = cursor
-        arguments["timeout"] = httpx.Timeout(self.timeout, read=SILENCE)
         return arguments
+
+
+def allow_silence(response: httpx.Response) -> None:
+    """Gives the reads of an open stream their own timeout. Until then that of a try holds.
+
+    The transport looks the timeout up when it begins to read the body.
+    """
+    response.request.extensions["timeout"]["read"] = SILENCE
 
 
 def failure(error: Exception) -> ApiConnectionError:
@@ -88,7 +107,7 @@ def result(call: Call[T], response: httpx.Response) -> T:
 def refusal(response: httpx.Response) -> ApiError:
     """The error of a response whose body has been read."""
     try:
-        error = Error.read(response.json()["error"])
+        error = read_error(response.json()["error"])
     except (KeyError, TypeError, ValueError):
         # Something between here and the service responded.
         request_id = response.headers.get("X-Service-Request-Id", "")
@@ -99,6 +118,14 @@ def refusal(response: httpx.Response) -> ApiError:
     except (KeyError, ValueError):
         retry_after = None
     return ERROR_CLASSES.get(error.type, ApiError)(response.status_code, error, retry_after)
+
+
+def read_error(raw: dict[str, Any]) -> Error:
+    """Reads an error. A later version may send details of another form, which must not hide it."""
+    try:
+        return Error.read(raw)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return dataclasses.replace(Error.read({**raw, "details": None}), raw=raw)
 
 
 def helps_again(error: TradeThesisError) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Generator, Iterator
 from contextlib import AbstractContextManager, ExitStack
 from types import TracebackType
@@ -9,9 +10,10 @@ from typing import TypeAlias
 
 import httpx
 
+from ._deadline import read_until
 from ._errors import TradeThesisError
 from ._messages import Position, Progress, StreamMessage
-from ._policy import BROKEN, failure, refusal
+from ._policy import BROKEN, allow_silence, failure, refusal
 
 Open: TypeAlias = Callable[[str | None], AbstractContextManager[httpx.Response]]
 """Sends the request of a stream that continues after a cursor."""
@@ -20,9 +22,9 @@ Open: TypeAlias = Callable[[str | None], AbstractContextManager[httpx.Response]]
 class EventStream:
     """Iterates over the messages of a stream, over any break. Close it, or use it with `with`."""
 
-    def __init__(self, opening: Open, progress: Progress, sleep: Callable[[float], None]) -> None:
+    def __init__(self, opening: Open, progress: Progress, timeout: float, sleep: Callable[[float], None]) -> None:
         self._progress = progress
-        self._messages = follow(opening, progress, sleep)
+        self._messages = follow(opening, progress, timeout, sleep)
 
     @property
     def cursor(self) -> str | None:
@@ -48,12 +50,14 @@ class EventStream:
         self.close()
 
 
-def follow(opening: Open, progress: Progress, sleep: Callable[[float], None]) -> Generator[StreamMessage, None, None]:
-    """The messages of all connections."""
+def follow(
+    opening: Open, progress: Progress, timeout: float, sleep: Callable[[float], None]
+) -> Generator[StreamMessage, None, None]:
+    """The messages of all connections. Each must open within the timeout."""
     while True:
         try:
             with ExitStack() as connection:
-                response = connect(connection, opening, progress)
+                response = connect(connection, opening, progress, timeout)
                 if response is None:
                     return
                 for piece in response.iter_raw():
@@ -73,14 +77,15 @@ def follow(opening: Open, progress: Progress, sleep: Callable[[float], None]) ->
         sleep(pause)
 
 
-def connect(connection: ExitStack, opening: Open, progress: Progress) -> httpx.Response | None:
+def connect(connection: ExitStack, opening: Open, progress: Progress, timeout: float) -> httpx.Response | None:
     """Opens a connection. None tells that a replay is at its end."""
+    end = time.monotonic() + timeout
     try:
         response = connection.enter_context(opening(progress.cursor))
         if not response.is_success:
-            response.read()
-            raise refusal(response)
+            raise refusal(read_until(response, end))
     except BROKEN as error:
         raise failure(error) from error
     progress.opened()
+    allow_silence(response)
     return None if response.status_code == httpx.codes.NO_CONTENT else response

@@ -40,10 +40,10 @@ fn an_address_or_a_key_of_another_form_is_refused() {
     for address in ["", "api.example.com", "ftp://api.example.com", "https://", "https://a.example/?b", ":"] {
         assert!(Client::new(address, "svc_test_key").is_err(), "{address}");
     }
-    for key in ["", "svc_test_key\n", "svc test"] {
+    for key in ["", "\n", "svc test"] {
         assert!(Client::new("https://api.example.com", key).is_err(), "{key:?}");
     }
-    assert!(Client::new("https://api.example.com/", "svc_test_key").is_ok());
+    assert!(Client::new("https://api.example.com/", "svc_test_key\n").is_ok());
 }
 
 #[tokio::test]

@@ -80,6 +80,19 @@ async fn a_refusal_ends_a_stream() {
 }
 
 #[tokio::test]
+async fn only_an_open_stream_waits_for_long() {
+    let busy = refused(503, "internal", "SERVICE_UNAVAILABLE", "Retry-After: 300\r\n");
+    let service = Service::start(&[sent(&event_frame("c1", "e1")), busy.clone(), sent(END)]).await;
+    let mut stream = service.client.stream(&StreamEventsParams::default());
+    assert_eq!(messages_of(&mut stream).await.unwrap(), ["e1>c1"]);
+    assert!(service.pauses().last().unwrap() >= &Duration::from_secs(300), "{:?}", service.pauses());
+    let service = Service::start(&[busy]).await;
+    let mut stream = service.client.stream(&StreamEventsParams::default());
+    assert_eq!(messages_of(&mut stream).await.unwrap_err().code(), Some(&ErrorCode::ServiceUnavailable));
+    assert!(service.pauses().is_empty());
+}
+
+#[tokio::test]
 async fn a_stream_that_cannot_be_opened_gives_up() {
     let service = Service::start(&[String::new()]).await;
     let mut stream = service.client.stream(&StreamEventsParams::default());
