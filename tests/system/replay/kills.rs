@@ -12,7 +12,7 @@ async fn a_replay_that_resumes_after_kills_misses_and_doubles_nothing() {
     let client = service.project_on("huge").await.test().await;
     let mut posted = post(&client, "KILLED", 2 * KILLS * READ).await;
     let query = format!("?{CREATED}&token=KILLED&from={}", at(&posted[0]));
-    // Slower than the posts, so that each kill comes before the end of what is replayed.
+    // Slower than the posts, so that each kill comes before the end of the replay.
     let paced = format!("{query}&speed=0.1");
     let mut stream = client.stream(&paced).await;
     let mut frames = Vec::new();

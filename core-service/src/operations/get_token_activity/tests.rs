@@ -95,7 +95,7 @@ async fn what_is_deleted_between_two_reads_is_not_shown() {
 }
 
 #[tokio::test]
-async fn figures_of_further_times_read_no_theses_and_no_entries_again() {
+async fn activity_of_further_times_reads_no_theses_and_no_entries_again() {
     let clock = ManualClock::new();
     let store = SharedMemory::new(&clock);
     let core = core(store.clone(), &clock, 1).await;

@@ -1,4 +1,4 @@
-//! What a test's thread logs.
+//! Keeps the log lines of a test's thread.
 
 use std::{fmt, sync::Arc};
 
