@@ -76,11 +76,16 @@ impl ThesisStore {
         token: &str,
         numbers: RangeInclusive<i64>,
     ) -> StoreResult<Vec<Arc<PastBlock>>> {
-        let totals = self.backend.get_many(&schema::TOKEN_TOTALS, &[key![dataset, token, ALL_AUTHORS]]).await?;
-        // Each entry that creates or deletes a thesis on the token writes this row.
-        let changed_in = totals.into_iter().flatten().next().map_or(0, |row| row.version.unsigned_abs());
+        let changed_in = if self.backend.is_exclusive() {
+            None
+        } else {
+            let totals = self.backend.get_many(&schema::TOKEN_TOTALS, &[key![dataset, token, ALL_AUTHORS]]).await?;
+            // Each entry that creates or deletes a thesis on the token writes this row.
+            Some(totals.into_iter().flatten().next().map_or(0, |row| row.version.unsigned_abs()))
+        };
         let (mut blocks, mut missing) = (Vec::new(), Vec::new());
         for number in numbers {
+            let changed_in = changed_in.unwrap_or_else(|| self.past.changed_in(dataset, token, number));
             match self.past.get(dataset, token, number).filter(|block| block.projected >= changed_in) {
                 Some(block) => blocks.push((number, block)),
                 None => missing.push(number),
