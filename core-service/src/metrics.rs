@@ -95,7 +95,8 @@ thesis_net::declare_metrics! {
     ARCHIVE_BUILDS: Counter = "archive_days_built_total", &[("outcome", &["built", "failed"])],
         "Days of datasets whose files this core built, and tries that failed";
     ARCHIVE_MISSING: Gauge = "archive_days_missing", &[("dataset", &["live", "sandbox"])],
-        "Days that are over and have no files in the archive, where this core leads the log; else 0";
+        "Days that are over and lack files in the archive, or whose files cannot be checked, where this core leads the log; \
+         else 0";
 
     SIGN_INS: Counter = "sign_ins_total", &[("outcome", &["succeeded", "failed", "limited", "error"])],
         "Tries to sign in with a password, by outcome";

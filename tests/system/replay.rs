@@ -1,5 +1,7 @@
 //! Replays of past events over every transport.
 
+mod kills;
+
 use std::time::Duration;
 
 use prost::Message as _;

@@ -1,6 +1,11 @@
 //! Builds the files of the days that have none, while this core leads the log.
 
-use std::{collections::BTreeSet, sync::Arc, time::Duration};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    mem::take,
+    sync::Arc,
+    time::Duration,
+};
 
 use thesis_net::metric::value;
 use tokio::time::sleep;
@@ -11,6 +16,7 @@ use crate::{
     domain::{
         archive::{Day, FileKind},
         dataset::Dataset,
+        window::{HOUR_MS, MINUTE_MS},
     },
     metrics::{ARCHIVE_BUILDS, ARCHIVE_MISSING},
     replicas::peers::Peers,
@@ -21,6 +27,9 @@ use crate::{
 const START_DELAY: Duration = Duration::from_secs(10);
 /// Interval between two searches for days without files.
 const ROUND_INTERVAL: Duration = Duration::from_mins(1);
+/// Milliseconds until a day that failed is tried again. They double with each failure, up to the maximum.
+const MIN_RETRY_MS: i64 = MINUTE_MS;
+const MAX_RETRY_MS: i64 = HOUR_MS;
 
 /// How far a core has searched for days without files.
 #[derive(Debug, Default)]
@@ -31,6 +40,33 @@ pub(super) struct Search {
     pub(super) next_day: Option<Day>,
     /// The days before that are not known to be complete.
     open: BTreeSet<Day>,
+    /// The next tries of the days that failed.
+    retries: BTreeMap<Day, Retry>,
+}
+
+/// The next try of a day.
+#[derive(Clone, Copy, Debug)]
+struct Retry {
+    wait_ms: i64,
+    at: i64,
+}
+
+impl Search {
+    fn is_due(&self, day: Day, now: i64) -> bool {
+        self.retries.get(&day).is_none_or(|retry| retry.at <= now)
+    }
+
+    fn complete(&mut self, day: Day) {
+        self.open.remove(&day);
+        self.retries.remove(&day);
+    }
+
+    /// Postpones a day that failed. Returns for how many milliseconds.
+    fn postpone(&mut self, day: Day, now: i64) -> i64 {
+        let wait_ms = self.retries.get(&day).map_or(MIN_RETRY_MS, |retry| (retry.wait_ms * 2).min(MAX_RETRY_MS));
+        self.retries.insert(day, Retry { wait_ms, at: now + wait_ms });
+        wait_ms
+    }
 }
 
 /// Builds the files of a dataset while this core leads its log, until the core stops.
@@ -45,7 +81,7 @@ pub async fn run(archive: Arc<Archive>, peers: Arc<Peers>, dataset: Dataset, sto
                 search = Search::default();
             } else if let Err(error) = archive.build_missing(&dataset, &mut search).await {
                 ARCHIVE_BUILDS.at("failed").increment(1);
-                tracing::warn!(%dataset, %error, "a day of the archive is not built, trying again");
+                tracing::warn!(%dataset, %error, "the first day of the archive is not found, trying again");
             }
             sleep(ROUND_INTERVAL).await;
         }
@@ -55,13 +91,14 @@ pub async fn run(archive: Arc<Archive>, peers: Arc<Peers>, dataset: Dataset, sto
 
 impl Archive {
     /// Builds every day that is over and has no files, oldest first. Once a day it begins with the first day of the log
-    /// again, since somebody may have deleted files in the storage. A day that fails holds up no other: the next call
-    /// tries it again. Returns the first error.
+    /// again, since somebody may have deleted files in the storage. A day that fails holds up no other: a later call
+    /// tries it again, after a longer and longer wait. Fails only if the first day of the log cannot be found.
     pub(super) async fn build_missing(&self, dataset: &Dataset, search: &mut Search) -> Result<(), BuildError> {
         let now = self.shared.clock.now_ms();
         let (today, end) = (Day::of(now), Day::of(now - SETTLE_MS));
         if search.begun_on != Some(today) {
-            *search = Search { begun_on: Some(today), ..Search::default() };
+            let retries = take(&mut search.retries);
+            *search = Search { begun_on: Some(today), retries, ..Search::default() };
         }
         let start = match search.next_day {
             Some(day) => Some(day),
@@ -73,36 +110,35 @@ impl Archive {
             day = day.next();
         }
         search.next_day = Some(day);
-        let (mut missing, mut first_error) = (BTreeSet::new(), None);
-        for day in search.open.clone() {
+        let due: Vec<Day> = search.open.iter().copied().filter(|day| search.is_due(*day, now)).collect();
+        let mut missing = Vec::new();
+        for day in due {
             match self.is_complete(dataset, day).await {
-                Ok(true) => {
-                    search.open.remove(&day);
-                }
-                Ok(false) => {
-                    missing.insert(day);
-                }
-                Err(error) => {
-                    first_error.get_or_insert(error);
-                }
+                Ok(true) => search.complete(day),
+                Ok(false) => missing.push(day),
+                Err(error) => self.postpone(dataset, day, &error, search),
             }
         }
         let gauge = ARCHIVE_MISSING.at(dataset.name());
-        gauge.set(value(missing.len() as u64));
-        for day in missing.clone() {
+        gauge.set(value(search.open.len() as u64));
+        for day in missing {
             match self.build(dataset, day).await {
                 Ok(_) => {
                     ARCHIVE_BUILDS.at("built").increment(1);
-                    search.open.remove(&day);
-                    missing.remove(&day);
-                    gauge.set(value(missing.len() as u64));
+                    search.complete(day);
+                    gauge.set(value(search.open.len() as u64));
                 }
-                Err(error) => {
-                    first_error.get_or_insert(error);
-                }
+                Err(error) => self.postpone(dataset, day, &error, search),
             }
         }
-        first_error.map_or(Ok(()), Err)
+        Ok(())
+    }
+
+    /// Postpones a day that cannot be read or built, and says why.
+    fn postpone(&self, dataset: &Dataset, day: Day, error: &BuildError, search: &mut Search) {
+        ARCHIVE_BUILDS.at("failed").increment(1);
+        let wait_seconds = search.postpone(day, self.shared.clock.now_ms()) / 1_000;
+        tracing::warn!(%dataset, %day, %error, wait_seconds, "a day of the archive is not built, trying again later");
     }
 
     /// The day of the first entry of a log.

@@ -1,5 +1,7 @@
 //! The files of days in which theses are posted, edited and deleted, on a store in memory and a folder.
 
+mod retries;
+
 use std::{collections::BTreeMap, fs, path::Path, pin::pin};
 
 use futures::StreamExt as _;
@@ -333,26 +335,6 @@ async fn files_that_somebody_deleted_are_built_again_within_a_day() {
     world.clock.advance(DAY_MS);
     world.archive().build_missing(&LIVE, &mut search).await.unwrap();
     assert_eq!((world.stored(first), stored.len()), (stored, 4));
-    world.core.close().await;
-}
-
-#[tokio::test]
-async fn a_day_that_cannot_be_built_holds_up_no_newer_one() {
-    let clock = ManualClock::new();
-    let mut world = World::start(memory(&clock), &clock).await;
-    let (first, second) = two_days(&mut world).await;
-    // A file stands where the folder of the first day should be.
-    let blocked = world.folder.path().join("live").join(first.to_string());
-    fs::create_dir(world.folder.path().join("live")).unwrap();
-    fs::write(&blocked, "").unwrap();
-    let mut search = Search::default();
-    let failed = world.archive().build_missing(&LIVE, &mut search).await;
-    assert!(matches!(failed, Err(BuildError::Storage(_))), "{failed:?}");
-    assert_eq!([world.listed(first).await.len(), world.listed(second).await.len()], [0, 4]);
-    // The next round tries the first day again.
-    fs::remove_file(blocked).unwrap();
-    world.archive().build_missing(&LIVE, &mut search).await.unwrap();
-    assert_eq!(world.listed(first).await.len(), 4);
     world.core.close().await;
 }
 

@@ -5,7 +5,7 @@ mod past;
 
 use std::collections::HashMap;
 
-pub use self::past::{PastThesis, count_past, existed_at};
+pub use self::past::{PastTheses, PastThesis, existed_at};
 use super::window::{DAY_MS, HOUR_MS, MINUTE_MS};
 
 /// Interval between two derived events of a token, in milliseconds.

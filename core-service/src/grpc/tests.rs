@@ -12,7 +12,7 @@ use tonic_types::StatusExt as _;
 use tower::ServiceExt as _;
 
 use super::*;
-use crate::tests::harness::{self, ManualClock, SERVICE_TOKEN, TEST_KEY};
+use crate::tests::harness::{self, LogLines, ManualClock, SERVICE_TOKEN, TEST_KEY};
 
 fn routes(core: &Arc<Core>) -> Routes {
     guarded(services(core), Guard::new(core, Exposure::All, Vec::new()))
@@ -135,58 +135,24 @@ async fn a_panic_is_one_failure_and_the_connection_lives_on() {
     }
 }
 
-/// Keeps the logged lines.
-#[derive(Clone, Default)]
-struct Log(Arc<parking_lot::Mutex<String>>);
-
-impl tracing::field::Visit for Log {
-    fn record_debug(&mut self, field: &tracing::field::Field, value: &dyn std::fmt::Debug) {
-        *self.0.lock() += &format!("{field}={value:?} ");
-    }
-}
-
-impl tracing::Subscriber for Log {
-    fn enabled(&self, _: &tracing::Metadata<'_>) -> bool {
-        true
-    }
-
-    fn new_span(&self, _: &tracing::span::Attributes<'_>) -> tracing::Id {
-        tracing::Id::from_u64(1)
-    }
-
-    fn record(&self, _: &tracing::Id, _: &tracing::span::Record<'_>) {}
-
-    fn record_follows_from(&self, _: &tracing::Id, _: &tracing::Id) {}
-
-    fn event(&self, event: &tracing::Event<'_>) {
-        if *event.metadata().level() == tracing::Level::ERROR {
-            event.record(&mut self.clone());
-        }
-    }
-
-    fn enter(&self, _: &tracing::Id) {}
-
-    fn exit(&self, _: &tracing::Id) {}
-}
-
 #[tokio::test]
 async fn a_panic_is_logged_with_its_requests_id() {
     let core = core().await;
     let router = Router::new().route("/panics", any(async || -> Response { panic!("a secret") }));
     let routes = guarded(Routes::from(router), Guard::new(&core, Exposure::All, Vec::new()));
-    let log = Log::default();
+    let log = LogLines::at(tracing::Level::ERROR);
     let logging = tracing::subscriber::set_default(log.clone());
     let named = [("x-service-token", SERVICE_TOKEN), ("x-service-request-id", "req_named")];
     // Another test may log its first panic at this moment without a listener; this line then counts as unwanted.
     for _ in 0..100 {
         tracing::callsite::rebuild_interest_cache();
         routes.clone().oneshot(request("/panics", &named, &[])).await.unwrap();
-        if !log.0.lock().is_empty() {
+        if !log.text().is_empty() {
             break;
         }
     }
     drop(logging);
-    let log = log.0.lock();
+    let log = log.text();
     assert!(log.contains("req_named") && log.contains("a secret") && log.contains("/panics"), "{log}");
 }
 

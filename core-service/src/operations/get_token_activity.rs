@@ -17,7 +17,11 @@ use super::{
 use crate::{
     access::gate::Call,
     convert,
-    domain::{dataset::Dataset, derivation::HourCounts, row::Thesis, window::DAY_MS},
+    domain::{
+        dataset::Dataset,
+        derivation::{HourCounts, PastTheses},
+        row::Thesis,
+    },
     error::Result,
     service::Core,
     tables::{index_scope::IndexScope, theses::RowReader},
@@ -36,12 +40,12 @@ pub async fn get_token_activity(
     call.charge().await?;
     let found = refresh::find_token(core, call, &reference).await?;
     let figures = TokenFigures::new(core, call, &found.reader, &found.token, as_of).await?;
-    let day = figures.counts(DAY_MS).await?;
+    let (day, past) = figures.day().await?;
     let last_activity = figures.last_activity(&day, None).await?;
-    let recent_theses = match as_of {
+    let recent_theses = match past {
         // All theses that are listed now may have been recorded later.
         Some(_) if last_activity.is_none() => Vec::new(),
-        Some(at) => earlier_theses(core, call, &found.token.id, recent, at).await?,
+        Some(past) => earlier_theses(core, call, &found.token.id, recent, figures.at, &past).await?,
         None => recent_theses(call, &found.reader, &found.token.id, recent).await?,
     };
     let bucket = |hour: &HourCounts| v1::TimelineBucket {
@@ -68,29 +72,53 @@ async fn recent_theses(call: &Call, reader: &RowReader<'_>, token: &str, limit: 
     Ok(with_references(reader, &newest).await?)
 }
 
-/// Reads the newest theses as of a time. It uses a new reader, because the one that found the token may lack the
-/// entries of appends that were in progress.
-async fn earlier_theses(core: &Core, call: &Call, token: &str, limit: usize, at: i64) -> Result<Vec<v1::Thesis>> {
+/// Reads the newest theses as of a time, given those of the day before it. It uses a new reader, because the one that
+/// found the token may lack the entries of appends that were in progress.
+async fn earlier_theses(
+    core: &Core,
+    call: &Call,
+    token: &str,
+    limit: usize,
+    at: i64,
+    past: &PastTheses,
+) -> Result<Vec<v1::Thesis>> {
     let reader = core.shared.theses.direct_reader();
-    let newest = newest(call, &reader, token, limit, Some(at)).await?;
+    let newest = newest(call, &reader, token, limit, Some((at, past))).await?;
     Ok(with_references(&reader, &read_as_of(&core.shared.log, newest, at).await?).await?)
 }
 
-/// Reads the newest theses that are not deleted. If a time is given, it leaves out theses that were recorded later.
+/// Reads the newest theses that are not deleted. If a time is given, with the theses of the day before it, this leaves
+/// out theses that were recorded later.
 async fn newest(
     call: &Call,
     reader: &RowReader<'_>,
     token: &str,
     limit: usize,
-    as_of: Option<i64>,
+    as_of: Option<(i64, &PastTheses)>,
 ) -> Result<Vec<(Dataset, Arc<Thesis>)>> {
-    let scopes = vec![IndexScope::Token(token.to_owned())];
-    let to = as_of.unwrap_or(i64::MAX / 2);
-    let slices = Slices { scopes, floor: call.history_floor(None)?, to, descending: true, as_of };
+    let (view, floor) = (&call.caller.view, call.history_floor(None)?);
     let (mut found, mut after) = (Vec::new(), None);
+    if let Some((at, past)) = as_of {
+        let bounds: Vec<i64> = view.datasets().iter().map(|dataset| floor.bound_for(dataset)).collect();
+        let mut read = 0;
+        while found.len() < limit {
+            let listed = past.newest(at).filter(|(dataset, created_at, _)| *created_at >= bounds[*dataset]);
+            let rows: Vec<_> = listed.skip(read).take(limit - found.len()).collect();
+            let Some((_, created_at, id)) = rows.last() else { break };
+            (read, after) = (read + rows.len(), Some((*created_at, (*id).to_owned())));
+            let rows = rows.iter().map(|(dataset, _, id)| (view.datasets()[*dataset].clone(), (*id).to_owned()));
+            found.extend(still_there(reader, rows.collect::<Vec<_>>()).await?);
+        }
+        if found.len() == limit {
+            return Ok(found);
+        }
+    }
+    // The index has older theses, after those of the day.
+    let (scopes, as_of) = (vec![IndexScope::Token(token.to_owned())], as_of.map(|(at, _)| at));
+    let slices = Slices { scopes, floor, to: as_of.unwrap_or(i64::MAX / 2), descending: true, as_of };
     loop {
         let missing = limit - found.len();
-        let rows = by_time(reader, &call.caller.view, &slices, after, missing).await?;
+        let rows = by_time(reader, view, &slices, after, missing).await?;
         after = rows.last().map(|last| (last.created_at, last.id.clone()));
         let is_end = rows.len() < missing;
         let rows = rows.into_iter().map(|row| (row.dataset, row.id));

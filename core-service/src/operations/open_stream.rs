@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use futures::future::try_join_all;
 use thesis_proto::{
     cursor::CursorEncoder,
     error::{ApiError, ErrorCode},
@@ -169,15 +170,15 @@ async fn begin(
     mut after: Option<Vec<u64>>,
     names: &[String],
 ) -> Result<v1::OpenResponse> {
-    let mut live = Vec::new();
-    for (index, dataset) in logs.datasets().iter().enumerate() {
-        let resumed = after.as_ref().filter(|_| message.kind() != OpenKind::Subscription);
-        live.push(match resumed.and_then(|after| after.get(index)) {
+    let resumed = after.as_ref().filter(|_| message.kind() != OpenKind::Subscription);
+    let reads = logs.datasets().iter().enumerate().map(|(index, dataset)| async move {
+        match resumed.and_then(|after| after.get(index)) {
             // Many streams resume at once when an edge or a core ends.
-            Some(after) => core.datasets.recent_position(dataset, *after, MAX_DISTANCE).await?,
-            None => core.datasets.refresh(dataset).await?,
-        });
-    }
+            Some(after) => core.datasets.recent_position(dataset, *after, MAX_DISTANCE).await,
+            None => core.datasets.refresh(dataset).await,
+        }
+    });
+    let mut live = try_join_all(reads).await?;
     if let Some(after) = &mut after {
         refuse_beyond(core, logs, after, &mut live).await?;
         for ((dataset, after), live) in logs.datasets().iter().zip(after).zip(&live) {

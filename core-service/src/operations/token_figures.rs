@@ -2,6 +2,8 @@
 //! reader gets: theses of all datasets in the view, and each author once. As of a time it equals the length of the list
 //! at that time.
 
+use std::sync::Arc;
+
 use futures::future::{try_join, try_join_all};
 
 use thesis_proto::v1;
@@ -11,7 +13,7 @@ use crate::{
     convert,
     domain::{
         dataset::{Dataset, View},
-        derivation::Counts,
+        derivation::{Counts, PastTheses},
         entry::Totals,
         row::Token,
         window::DAY_MS,
@@ -64,11 +66,25 @@ impl<'a> TokenFigures<'a> {
 
     /// Counts the theses that are at most `span` milliseconds old, up to a day.
     pub async fn counts(&self, span: i64) -> Result<Counts> {
-        let (token, at) = (&self.token.id, self.at);
-        match &self.projected {
-            Some(projected) => Ok(self.core.shared.theses.counts_at(self.view, projected, token, at, span).await?),
-            None => self.core.datasets.counts(self.reader, self.view, token, at, span).await,
+        match self.past_theses(span).await? {
+            Some(past) => Ok(past.count(self.at)),
+            None => self.core.datasets.counts(self.reader, self.view, &self.token.id, self.at, span).await,
         }
+    }
+
+    /// Counts the theses of a day. As of an earlier time, it returns these theses too.
+    pub async fn day(&self) -> Result<(Counts, Option<Arc<PastTheses>>)> {
+        match self.past_theses(DAY_MS).await? {
+            Some(past) => Ok((past.count(self.at), Some(past))),
+            None => Ok((self.counts(DAY_MS).await?, None)),
+        }
+    }
+
+    /// Reads the theses of an earlier time that are at most `span` milliseconds old; none for the present figures.
+    async fn past_theses(&self, span: i64) -> StoreResult<Option<Arc<PastTheses>>> {
+        let Some(projected) = &self.projected else { return Ok(None) };
+        let theses = &self.core.shared.theses;
+        theses.past_theses(self.view, projected, &self.token.id, self.at, span).await.map(Some)
     }
 
     /// Finds the time of the newest thesis, at any age. `day` is the result of [`Self::counts`] for a day, and `theses`

@@ -156,6 +156,9 @@ impl ThesisStore {
     pub async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
         let Some(recent) = &self.recent else { return self.backend.apply(changes).await };
         let moves = changes.iter().filter_map(ThesisMove::of_change).collect();
+        if self.backend.is_exclusive() {
+            self.past.note_changes(&changes);
+        }
         let _writing = self.followed.is_none().then(|| {
             let written = changes.iter().filter(|change| RowCache::caches(change.table));
             self.rows.write(

@@ -288,6 +288,15 @@ async fn compare_view(core: &Arc<Core>, clock: &ManualClock, dataset: &Dataset, 
         before.activity.recent_theses.clear();
         assert_eq!(later, before, "{token} at {at}");
     }
+    // These steps changed theses of hours that are in memory.
+    core.shared.control.refresh().await.unwrap();
+    let (call, logs) = (self::call(core, key), self::logs(core, &call.caller.view).await);
+    let present = theses_at(&logs, i64::MAX);
+    for at in (0..20).map(|hours| call.now_ms - hours * HOUR_MS) {
+        for token in &tokens {
+            compare(&logs, &present, token, at, &request_figures(core, &call, token, at).await);
+        }
+    }
 }
 
 /// Deletes the fixtures of the author who also wrote theses of the project.

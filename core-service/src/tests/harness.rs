@@ -1,5 +1,6 @@
 //! A core on a store in memory, with a clock that the test moves.
 
+mod log_lines;
 mod shared_memory;
 
 use std::{
@@ -37,7 +38,7 @@ use crate::{
     tables::delivery_rows,
 };
 
-pub(crate) use self::shared_memory::SharedMemory;
+pub(crate) use self::{log_lines::LogLines, shared_memory::SharedMemory};
 
 /// Polls of a call before it is dropped; by then it waits for the store.
 const POLLS: usize = 20;

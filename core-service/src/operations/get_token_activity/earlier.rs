@@ -34,7 +34,7 @@ pub(super) async fn read_as_of(
     let mut unread: Vec<(usize, u64)> = theses.iter().enumerate().filter_map(last).collect();
     while !unread.is_empty() {
         let places: Vec<(&str, u64)> = unread.iter().map(|(index, seq)| (theses[*index].0.name(), *seq)).collect();
-        let entries = log.entries_at(&places).await?;
+        let entries = log.listed_entries_at(&places).await?;
         for ((index, seq), entry) in take(&mut unread).into_iter().zip(entries) {
             let thesis = &theses[index].1;
             if entry.created_at > at {

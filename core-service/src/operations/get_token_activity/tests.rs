@@ -1,3 +1,7 @@
+use std::time::Duration;
+
+use tokio::time::timeout;
+
 use super::*;
 use crate::{
     access::gate::RequestMeta,
@@ -8,8 +12,9 @@ use crate::{
         window::MINUTE_MS,
     },
     operations::list_theses::list_theses,
+    store::schema,
     tables::theses::thesis_change,
-    tests::harness::{LIVE_KEY, ManualClock, NOON, core, memory},
+    tests::harness::{LIVE_KEY, ManualClock, NOON, SharedMemory, core, memory},
 };
 
 async fn post(core: &Core, number: i64) {
@@ -36,6 +41,12 @@ async fn post(core: &Core, number: i64) {
     core.datasets.observe_here(&Dataset::Live, observation).await.unwrap();
 }
 
+fn admit(core: &Core) -> Call {
+    let meta = RequestMeta { authorization: Some(format!("Bearer {LIVE_KEY}").into()), ..RequestMeta::default() };
+    let Ok(call) = core.gate.admit(meta, Operation::GetTokenActivity) else { panic!("a key that works") };
+    call
+}
+
 fn texts(theses: &[v1::Thesis]) -> Vec<&str> {
     theses.iter().map(|thesis| thesis.text.as_str()).collect()
 }
@@ -59,8 +70,7 @@ async fn what_is_deleted_between_two_reads_is_not_shown() {
         }
         core.shared.theses.apply(vec![thesis_change("live", &gone, i64::MAX)]).await.unwrap();
     }
-    let meta = RequestMeta { authorization: Some(format!("Bearer {LIVE_KEY}").into()), ..RequestMeta::default() };
-    let Ok(call) = core.gate.admit(meta, Operation::GetTokenActivity) else { panic!("a key that works") };
+    let call = admit(&core);
     // A list that is too short is filled up from the index.
     for (recent, shown) in [
         (1, &["number 2"][..]),
@@ -68,13 +78,13 @@ async fn what_is_deleted_between_two_reads_is_not_shown() {
         (4, &["number 2", "number 5", "number 6", "number 7"]),
         (50, &["number 2", "number 5", "number 6", "number 7"]),
     ] {
-        let request = v1::GetTokenActivityRequest {
-            r#ref: "moon".to_owned(),
-            recent: Some(recent),
-            ..v1::GetTokenActivityRequest::default()
-        };
-        let activity = get_token_activity(&core, &call, request).await.unwrap().activity.unwrap();
-        assert_eq!(texts(&activity.recent_theses), shown);
+        // The theses of an earlier time are filled up from memory, and then from the index.
+        for as_of in [None, Some(from_millis(NOON))] {
+            let (r#ref, recent) = ("moon".to_owned(), Some(recent));
+            let request = v1::GetTokenActivityRequest { r#ref, recent, as_of, chain: None };
+            let activity = get_token_activity(&core, &call, request).await.unwrap().activity.unwrap();
+            assert_eq!(texts(&activity.recent_theses), shown, "{as_of:?}");
+        }
     }
     let request = v1::ListThesesRequest { limit: Some(5), ..v1::ListThesesRequest::default() };
     let page = list_theses(&core, &call, request.clone()).await.unwrap();
@@ -82,4 +92,35 @@ async fn what_is_deleted_between_two_reads_is_not_shown() {
     let next = v1::ListThesesRequest { cursor: page.next_cursor, ..request };
     let rest = list_theses(&core, &call, next).await.unwrap();
     assert_eq!(texts(&rest.data), ["number 5", "number 6", "number 7"]);
+}
+
+#[tokio::test]
+async fn activity_of_further_times_reads_no_theses_and_no_entries_again() {
+    let clock = ManualClock::new();
+    let store = SharedMemory::new(&clock);
+    let core = core(store.clone(), &clock, 1).await;
+    for number in 0..8 {
+        post(&core, number).await;
+    }
+    clock.advance(1_000);
+    let call = admit(&core);
+    let read = async |at: i64| {
+        let (r#ref, as_of) = ("moon".to_owned(), Some(from_millis(at)));
+        let request = v1::GetTokenActivityRequest { r#ref, recent: Some(3), as_of, chain: None };
+        get_token_activity(&core, &call, request).await.unwrap().activity.unwrap()
+    };
+    let first = read(NOON + 900).await;
+    // The core's other work would count too.
+    core.stop.cancel();
+    core.tasks.close();
+    timeout(Duration::from_secs(10), core.tasks.wait()).await.unwrap();
+    let reads = || (store.scans(&schema::THESIS_INDEX), store.calls(&schema::EVENT_LOG));
+    let before = reads();
+    for at in (NOON..NOON + 900).step_by(100) {
+        let next = read(at).await;
+        assert_eq!((next.thesis_count_24h, next.unique_authors_24h), (8, 1), "{at}");
+        assert_eq!(texts(&next.recent_theses), ["number 0", "number 1", "number 2"], "{at}");
+        assert_eq!(next.recent_theses, first.recent_theses, "{at}");
+    }
+    assert_eq!(reads(), before);
 }

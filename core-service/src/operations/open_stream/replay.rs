@@ -92,21 +92,17 @@ pub(super) async fn begin_replay(
         Some(to) => find_ends(core, logs, to).await?,
         None => Vec::new(),
     };
-    let mut live = Vec::new();
-    for dataset in logs.datasets() {
-        live.push(core.datasets.refresh(dataset).await?);
-    }
+    let mut live = try_join_all(logs.datasets().iter().map(|dataset| core.datasets.refresh(dataset))).await?;
     if let Some(after) = &after {
         refuse_beyond(core, logs, after, &mut live).await?;
     }
     let floor = replay.floor(call, after.is_some())?;
-    let mut earliest = Vec::new();
-    for (dataset, live) in logs.datasets().iter().zip(&live) {
+    let earliest = logs.datasets().iter().zip(&live).map(|(dataset, live)| {
         // A bound before 1970 has no effect.
         let bound = floor.bound_for(dataset).max(0);
-        earliest.push(core.shared.log.last_at(dataset.name(), *live, bound - 1).await?);
-    }
-    let (mut positions, mut gap) = (earliest, None);
+        core.shared.log.last_at(dataset.name(), *live, bound - 1)
+    });
+    let (mut positions, mut gap) = (try_join_all(earliest).await?, None);
     // If the end itself has left the window, the replay has only a gap: it must send no events after its end.
     positions.iter_mut().zip(&ends).for_each(|(position, end)| *position = (*position).min(*end));
     if let Some(after) = &after {
@@ -172,14 +168,12 @@ async fn find_gap(
 /// Returns the time of the newest entry at these positions, or 0 if there is none. It ignores logs at their end: a log
 /// without more matching events reaches its end early.
 async fn last_time(core: &Core, logs: &View, positions: &[u64], ends: &[u64]) -> Result<i64> {
+    let unfinished = logs.datasets().iter().zip(positions).enumerate();
+    let unfinished = unfinished.filter(|(index, (_, position))| ends.get(*index).is_none_or(|end| *position < end));
+    let reads = unfinished.map(|(_, (dataset, position))| core.shared.log.get(dataset.name(), *position));
     let mut newest = 0;
-    for (index, (dataset, position)) in logs.datasets().iter().zip(positions).enumerate() {
-        if ends.get(index).is_some_and(|end| position >= end) {
-            continue;
-        }
-        if let Some(body) = core.shared.log.get(dataset.name(), *position).await? {
-            newest = newest.max(outline(&body)?.created_at);
-        }
+    for body in try_join_all(reads).await?.into_iter().flatten() {
+        newest = newest.max(outline(&body)?.created_at);
     }
     Ok(newest)
 }

@@ -1,5 +1,8 @@
 //! How many requests the store gets when many streams resume, and where replays start and end.
 
+use std::pin::pin;
+
+use futures::poll;
 use thesis_proto::time::from_millis;
 use tokio::time::{Duration, timeout};
 
@@ -184,4 +187,34 @@ async fn replays_up_to_the_present_end_at_the_same_position() {
     // The clock stands still, but the time is closed.
     core.datasets.create_here(dataset, new_thesis(dataset, 2)).await.unwrap();
     assert_eq!(ends(3, 4).await, first);
+}
+
+#[tokio::test]
+async fn a_replay_reads_the_logs_of_its_view_at_once() {
+    let clock = ManualClock::new();
+    let store = SharedMemory::new(&clock);
+    let core = start(&store, &clock, 1).await;
+    let call = admit(&core, TEST_KEY);
+    let logs = call.caller.view.clone();
+    assert!(logs.datasets().len() > 1);
+    let names = core.shared.generation.log_names(&logs);
+    let mut ends = Vec::new();
+    for dataset in logs.datasets() {
+        core.datasets.create_here(dataset, new_thesis(dataset, 1)).await.unwrap();
+        ends.push(core.datasets.refresh(dataset).await.unwrap());
+    }
+    // Its other work would wait too.
+    core.stop.cancel();
+    core.tasks.close();
+    timeout(Duration::from_secs(10), core.tasks.wait()).await.unwrap();
+    let message = v1::OpenRequest { from: Some(from_millis(NOON)), ..v1::OpenRequest::default() };
+    let replay = Replay::read(&mut Fields::default(), &message, NOON).unwrap();
+    let filter = CompiledFilter::default();
+    let held = store.hold().await;
+    let begun = begin_replay(&core, (&call, &logs), &message, (&replay, &filter), Some(ends), &names);
+    let (mut begun, before) = (pin!(begun), store.waiting());
+    assert!(poll!(&mut begun).is_pending());
+    assert_eq!(store.waiting() - before, logs.datasets().len());
+    drop(held);
+    assert_eq!(begun.await.unwrap().positions.len(), logs.datasets().len());
 }

@@ -4,15 +4,17 @@
 //! Only an erasure changes an entry. One in memory is right while the newest erasure of its log is the one that was
 //! known before it was read, or is before the entry (`recent_entries.rs`).
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use bytes::Bytes;
+use futures::future::try_join_all;
 use quick_cache::{Equivalent, Weighter, sync::Cache};
 
-use super::{LogStore, bucket_of, int, payload};
+use super::{LogStore, bucket_of, decode, int, payload};
 use crate::{
+    domain::entry::Entry,
     key,
-    store::{StoreResult, schema},
+    store::{StoreError, StoreResult, schema},
 };
 
 /// Maximum number of rows per wanted entry for which entries are read as one slice.
@@ -118,13 +120,30 @@ impl LogStore {
         }
         Ok(seqs.iter().filter_map(|seq| Some((*seq, entries.remove(seq)?))).collect())
     }
+
+    /// Reads entries of several logs like [`Self::entries_at`], from memory like [`Self::get_listed`].
+    pub async fn listed_entries_at(&self, places: &[(&str, u64)]) -> StoreResult<Vec<Entry>> {
+        let mut seqs: BTreeMap<&str, Vec<u64>> = BTreeMap::new();
+        for (log, seq) in places {
+            seqs.entry(*log).or_default().push(*seq);
+        }
+        let read = try_join_all(seqs.iter().map(|(log, seqs)| self.get_listed(log, seqs))).await?;
+        let mut bodies: HashMap<(&str, u64), Bytes> = HashMap::new();
+        for (log, entries) in seqs.keys().zip(read) {
+            bodies.extend(entries.into_iter().map(|(seq, body)| ((*log, seq), body)));
+        }
+        let entries = places.iter().map(|(log, seq)| {
+            let body = bodies.get(&(*log, *seq)).cloned();
+            decode(*seq, body.ok_or_else(|| StoreError::Damaged(format!("log {log} has no entry {seq}")))?)
+        });
+        entries.collect()
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::{
-        domain::entry::Entry,
         store::SharedBackend,
         tests::harness::{ManualClock, memory},
     };

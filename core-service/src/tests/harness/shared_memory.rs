@@ -4,13 +4,13 @@ use std::{
     collections::{HashMap, HashSet},
     sync::{
         Arc,
-        atomic::{AtomicBool, Ordering},
+        atomic::{AtomicBool, AtomicUsize, Ordering},
     },
 };
 
 use async_trait::async_trait;
 use parking_lot::Mutex;
-use tokio::sync::{OwnedRwLockWriteGuard, RwLock};
+use tokio::sync::{OwnedRwLockWriteGuard, RwLock, RwLockReadGuard};
 
 use super::{ManualClock, memory};
 use crate::{
@@ -27,6 +27,9 @@ pub(crate) struct SharedMemory {
     away: AtomicBool,
     /// A lock that every call takes; a test that holds it makes calls wait.
     passage: Arc<RwLock<()>>,
+    /// Calls that have come to that lock, and those that have taken it.
+    arrived: AtomicUsize,
+    passed: AtomicUsize,
     /// The partitions whose transactions, changes and reads fail.
     refused: Mutex<Option<Value>>,
     unchangeable: Mutex<Option<Vec<Value>>>,
@@ -70,6 +73,8 @@ impl SharedMemory {
             store,
             away,
             passage,
+            arrived: AtomicUsize::new(0),
+            passed: AtomicUsize::new(0),
             refused,
             unchangeable,
             unreadable,
@@ -85,6 +90,18 @@ impl SharedMemory {
     /// Makes every call wait until the guard is dropped. Calls that are worked on end first.
     pub(crate) async fn hold(&self) -> OwnedRwLockWriteGuard<()> {
         Arc::clone(&self.passage).write_owned().await
+    }
+
+    async fn pass(&self) -> RwLockReadGuard<'_, ()> {
+        self.arrived.fetch_add(1, Ordering::SeqCst);
+        let passing = self.passage.read().await;
+        self.passed.fetch_add(1, Ordering::SeqCst);
+        passing
+    }
+
+    /// Returns the number of calls that a held lock makes wait, with those whose callers have given up.
+    pub(crate) fn waiting(&self) -> usize {
+        self.arrived.load(Ordering::SeqCst) - self.passed.load(Ordering::SeqCst)
     }
 
     /// Returns the number of calls that read or write a table.
@@ -184,14 +201,14 @@ impl SharedMemory {
 #[async_trait]
 impl Backend for SharedMemory {
     async fn get(&self, table: &'static Table, key: &[Value], consistency: Consistency) -> StoreResult<Option<Row>> {
-        let _passing = self.passage.read().await;
+        let _passing = self.pass().await;
         self.called(table, 1);
         self.requested([key].into_iter());
         self.store_of(key)?.get(table, key, consistency).await
     }
 
     async fn get_many(&self, table: &'static Table, keys: &[Vec<Value>]) -> StoreResult<Vec<Option<Row>>> {
-        let _passing = self.passage.read().await;
+        let _passing = self.pass().await;
         self.called(table, keys.len());
         for group in key_groups(table, keys) {
             self.requested(group.keys.into_iter());
@@ -203,7 +220,7 @@ impl Backend for SharedMemory {
     }
 
     async fn scan(&self, scan: &Scan) -> StoreResult<Vec<Row>> {
-        let _passing = self.passage.read().await;
+        let _passing = self.pass().await;
         self.called(scan.table, 1);
         self.scans.lock().entry(scan.table.name).or_default().0 += 1;
         self.requested([scan.partition.as_slice()].into_iter());
@@ -213,7 +230,7 @@ impl Backend for SharedMemory {
     }
 
     async fn apply(&self, changes: Vec<Change>) -> StoreResult<()> {
-        let _passing = self.passage.read().await;
+        let _passing = self.pass().await;
         let mut partitions: HashMap<&'static str, HashSet<&[Value]>> = HashMap::new();
         for change in &changes {
             *self.applied.lock().entry(change.table.name).or_default() += 1;
@@ -234,7 +251,7 @@ impl Backend for SharedMemory {
     }
 
     async fn transact(&self, transaction: Transaction) -> StoreResult<bool> {
-        let _passing = self.passage.read().await;
+        let _passing = self.pass().await;
         self.called(transaction.table, 1);
         self.requested([transaction.partition.as_slice()].into_iter());
         if self.refused.lock().as_ref().is_some_and(|refused| transaction.partition.first() == Some(refused)) {

@@ -16,7 +16,7 @@ use super::{IndexSlice, IndexedRow, RowFilter, RowReader, ThesisStore, indexed_r
 use crate::{
     domain::{
         dataset::{Dataset, View},
-        derivation::{Counts, count_past, existed_at},
+        derivation::{PastTheses, existed_at},
         window::{CLOCK_SKEW_MS, DAY_MS},
     },
     key,
@@ -47,25 +47,28 @@ fn block_scan(dataset: &str, scope: &IndexScope, number: i64) -> Scan {
 }
 
 impl ThesisStore {
-    /// Counts like [`Self::counts`], as of `at`. The logs of the view must be projected up to these positions, which
-    /// cover all entries up to `at`.
-    pub async fn counts_at(
+    /// Returns the theses on a token that were posted in the last `span` milliseconds before `at`, up to a day, and
+    /// some earlier and later ones. The logs of the view must be projected up to these positions, which cover all
+    /// entries up to `at`.
+    pub async fn past_theses(
         &self,
         view: &View,
         projected: &[u64],
         token: &str,
         at: i64,
         span: i64,
-    ) -> StoreResult<Counts> {
-        let reads = view.datasets().iter().zip(projected).map(|(dataset, projected)| {
-            let numbers = (at - span + 1).div_euclid(BLOCK_MS)..=at.div_euclid(BLOCK_MS);
-            self.blocks(dataset.name(), *projected, token, numbers)
-        });
-        let blocks = try_join_all(reads).await?.concat();
-        Ok(count_past(blocks.iter().flat_map(|block| &block.theses), at))
+    ) -> StoreResult<Arc<PastTheses>> {
+        let numbers = (at - span + 1).div_euclid(BLOCK_MS)..=at.div_euclid(BLOCK_MS);
+        let reads = view
+            .datasets()
+            .iter()
+            .zip(projected)
+            .map(|(dataset, projected)| self.blocks(dataset.name(), *projected, token, numbers.clone()));
+        let blocks = try_join_all(reads).await?;
+        Ok(self.past.merge(view, token, &numbers, &blocks))
     }
 
-    /// Returns blocks of a token from memory, or reads them.
+    /// Returns blocks of a token in their order, from memory, or reads them.
     async fn blocks(
         &self,
         dataset: &str,
@@ -73,18 +76,23 @@ impl ThesisStore {
         token: &str,
         numbers: RangeInclusive<i64>,
     ) -> StoreResult<Vec<Arc<PastBlock>>> {
-        let totals = self.backend.get_many(&schema::TOKEN_TOTALS, &[key![dataset, token, ALL_AUTHORS]]).await?;
-        // Each entry that creates or deletes a thesis on the token writes this row.
-        let changed_in = totals.into_iter().flatten().next().map_or(0, |row| row.version.unsigned_abs());
+        let changed_in = if self.backend.is_exclusive() {
+            None
+        } else {
+            let totals = self.backend.get_many(&schema::TOKEN_TOTALS, &[key![dataset, token, ALL_AUTHORS]]).await?;
+            // Each entry that creates or deletes a thesis on the token writes this row.
+            Some(totals.into_iter().flatten().next().map_or(0, |row| row.version.unsigned_abs()))
+        };
         let (mut blocks, mut missing) = (Vec::new(), Vec::new());
         for number in numbers {
+            let changed_in = changed_in.unwrap_or_else(|| self.past.changed_in(dataset, token, number));
             match self.past.get(dataset, token, number).filter(|block| block.projected >= changed_in) {
-                Some(block) => blocks.push(block),
+                Some(block) => blocks.push((number, block)),
                 None => missing.push(number),
             }
         }
         if missing.is_empty() {
-            return Ok(blocks);
+            return Ok(blocks.into_iter().map(|(_, block)| block).collect());
         }
         let mut rows: Vec<Vec<IndexedRow>> = vec![Vec::new(); missing.len()];
         for scope in lists_of(token) {
@@ -96,9 +104,10 @@ impl ThesisStore {
         for (number, rows) in missing.into_iter().zip(rows) {
             let block = Arc::new(PastBlock::new(projected, rows));
             self.past.put(dataset, token, number, &block);
-            blocks.push(block);
+            blocks.push((number, block));
         }
-        Ok(blocks)
+        blocks.sort_unstable_by_key(|(number, _)| *number);
+        Ok(blocks.into_iter().map(|(_, block)| block).collect())
     }
 
     /// Finds the time of the newest thesis on a token at `at` that was older than a day.

@@ -1,0 +1,54 @@
+//! Days that cannot be read or built.
+
+use tracing::{Level, callsite, subscriber};
+
+use super::*;
+use crate::{domain::window::MINUTE_MS, tests::harness::LogLines};
+
+/// Calls the search, and returns the number of lines that it logged about failures of a day.
+async fn count_failures(world: &World, search: &mut Search, log: &LogLines, day: Day) -> usize {
+    let lines_about = |text: String| text.lines().filter(|line| line.contains(&format!(" day={day} "))).count();
+    let before = lines_about(log.text());
+    // Another thread may have met this line first, without a listener; the line then counts as unwanted.
+    callsite::rebuild_interest_cache();
+    world.archive().build_missing(&LIVE, search).await.unwrap();
+    lines_about(log.text()) - before
+}
+
+#[tokio::test]
+async fn a_day_that_cannot_be_built_holds_up_no_newer_one_and_is_tried_less_and_less_often() {
+    let clock = ManualClock::new();
+    let mut world = World::start(memory(&clock), &clock).await;
+    let (first, second) = two_days(&mut world).await;
+    // A file stands where the folder of the first day should be.
+    let blocked = world.folder.path().join("live").join(first.to_string());
+    fs::create_dir(world.folder.path().join("live")).unwrap();
+    fs::write(&blocked, "").unwrap();
+    let (mut search, log) = (Search::default(), LogLines::at(Level::WARN));
+    let logging = subscriber::set_default(log.clone());
+    assert_eq!(count_failures(&world, &mut search, &log, first).await, 1);
+    let text = log.text();
+    assert!(text.contains(&format!("dataset=live day={first} error=the archive's storage failed: ")), "{text}");
+    assert!(!text.contains(&format!("day={second}")), "{text}");
+    assert_eq!([world.listed(first).await.len(), world.listed(second).await.len()], [0, 4]);
+    // The waits double up to an hour, also over midnight, when the search begins with the first day again.
+    for minutes in [1, 2, 4, 8, 16, 32].into_iter().chain([60; 24]) {
+        clock.advance(minutes * MINUTE_MS - 1);
+        assert_eq!(count_failures(&world, &mut search, &log, first).await, 0, "before {minutes} minutes");
+        clock.advance(1);
+        assert_eq!(count_failures(&world, &mut search, &log, first).await, 1, "after {minutes} minutes");
+    }
+    fs::remove_file(blocked).unwrap();
+    clock.advance(HOUR_MS);
+    assert_eq!(count_failures(&world, &mut search, &log, first).await, 0);
+    assert_eq!(world.listed(first).await.len(), 4);
+    // After a success the first wait is a minute again, for files that cannot be checked too.
+    fs::remove_dir_all(world.folder.path().join("live")).unwrap();
+    fs::write(world.folder.path().join("live"), "").unwrap();
+    clock.advance(DAY_MS);
+    assert_eq!(count_failures(&world, &mut search, &log, first).await, 1);
+    clock.advance(MINUTE_MS);
+    assert_eq!(count_failures(&world, &mut search, &log, first).await, 1);
+    drop(logging);
+    world.core.close().await;
+}
