@@ -171,6 +171,8 @@ async function webhooks(someone, project, key) {
   await page.getByRole("link", { name: /^Inspect/ }).first().click();
   await page.waitForURL(`**/deliveries/${headers["service-delivery-id"]}`);
   await look(someone, "delivery");
+  const headings = await page.locator("#attempts ~ details h3").allTextContents();
+  assert.deepEqual(headings, ["Request of attempt 1", "Response to attempt 1"]);
   assert.ok((await page.getByText(headers["service-event-id"]).count()) > 0);
   assert.equal(await page.locator("#payload ~ pre").textContent(), body);
   await press(someone, "Send again");
@@ -333,6 +335,8 @@ async function explore(someone, project) {
   await look(someone, "thesis");
   await open(someone, `${path}/profiles/%40walker`, "profile");
   await open(someone, `${path}/tokens/%24WALK`, "token");
+  const hour = await page.locator("svg.chart g > title").last().textContent();
+  assert.match(hour, /^From \w+ \d+, \d{4}, \d\d:00 \(\d{4}-\d\d-\d\d \d\d:00 UTC\): /);
   await open(someone, `${path}/verify`, "verify");
   await page.getByLabel("Handle").fill("@walker");
   await page.getByLabel("Token").fill("$WALK");
@@ -424,6 +428,7 @@ async function all(browser) {
   await forgotten(browser, reset);
   const guest = await person(browser);
   await open(guest, link, "invitation");
+  assert.match(await guest.page.locator("main time").getAttribute("title"), /UTC$/);
   const nowhere = await guest.page.goto("/console/nowhere");
   assert.ok([200, 404].includes(nowhere.status()));
   await look(guest, "not found");
