@@ -414,6 +414,11 @@ async function administration(someone) {
   await look(someone, "approved");
   await page.goto("/console/administration/users");
   const customer = page.getByRole("row", { name: /customer@people\.example/ });
+  await Promise.all([page.waitForEvent("load"), customer.getByRole("button", { name: /^Make administrator/ }).click()]);
+  await customer.getByRole("link", { name: /^Remove as administrator/ }).click();
+  await look(someone, "question about an administrator", "no longer sees");
+  await press(someone, "Remove as administrator");
+  await page.getByText("no administrator any more").waitFor();
   await Promise.all([page.waitForEvent("load"), customer.getByRole("button", { name: /^Reset link/ }).click()]);
   await look(someone, "reset link");
   return new URL(await page.getByLabel("Link").inputValue()).pathname;

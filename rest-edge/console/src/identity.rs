@@ -47,7 +47,7 @@ pub(super) fn routes() -> Router {
         .route(factors::NEW_TOTP, post(factors::begin_totp).get(factors::to_factors))
         .route(factors::PASSKEY, get(factors::show_passkey).post(factors::add_passkey))
         .route(factors::CODES, get(factors::show_codes).post(factors::create_codes))
-        .route("/console/account/factors/{id}/remove", post(factors::remove).get(factors::to_factors))
+        .route("/console/account/factors/{id}/remove", get(factors::ask_to_remove).post(factors::remove))
 }
 
 #[derive(Template)]
