@@ -280,6 +280,13 @@ async function events(someone, project, key) {
   await said(page, /^Following$/);
   await page.getByRole("button", { name: "Stop" }).click();
   await said(page, "Stopped");
+  // The code goes on behind the last event.
+  await page.getByText("Resume in code").click();
+  for (const [language, begins] of [["curl", "Last-Event-ID: "], ["Python SDK", 'cursor="'], ["Go SDK", 'FromCursor: "']]) {
+    await page.locator("#resume").getByText(language, { exact: true }).click();
+    const code = await page.locator("#resume pre:visible").textContent();
+    assert.match(code.split(begins)[1], /^[\w-]{10,}["']/, code);
+  }
   // The table, which the live view replaced, sorts and is saved like any other.
   const saved = page.waitForEvent("download");
   await page.locator("#history").getByRole("button", { name: "Save as CSV" }).click();

@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use percent_encoding::percent_decode_str;
 use thesis_proto::v1;
 
-use crate::Operation;
+use crate::{Operation, workspace::code_sample::literal};
 
 /// The call of an operation with its arguments.
 pub(super) struct SdkCall<'a> {
@@ -14,27 +14,6 @@ pub(super) struct SdkCall<'a> {
     parts: Vec<String>,
     /// The parameters of the query, decoded.
     query: Vec<(String, String)>,
-}
-
-/// True for a character that nobody sees, or that changes the order or the lines in which others are seen.
-fn is_unseen(letter: char) -> bool {
-    let is_format = matches!(letter,
-        '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}'
-        | '\u{feff}');
-    is_format || letter.is_control()
-}
-
-/// A text as a string literal, which is the same in Python, JavaScript and Go, and in which everything is seen.
-pub(super) fn literal(text: &str) -> String {
-    let mut literal = String::new();
-    for letter in serde_json::Value::from(text).to_string().chars() {
-        if is_unseen(letter) {
-            literal.push_str(&format!("\\u{:04x}", u32::from(letter)));
-        } else {
-            literal.push(letter);
-        }
-    }
-    literal
 }
 
 /// The names and values of a query.
@@ -227,12 +206,6 @@ mod tests {
         for path in ["/v1/webhooks/%ff", "/v1/webhooks", "/v1/webhooks/a/b", "/v1/alerts/a"] {
             assert!(!is_call("PATCH", webhook, path, ""), "{path}");
         }
-    }
-
-    #[test]
-    fn nothing_of_a_literal_is_unseen() {
-        let shown = literal("a\u{202e}\u{2028}\u{200b}\u{85}\u{7f}\n\"\\é🚀");
-        assert_eq!(shown, r#""a\u202e\u2028\u200b\u0085\u007f\n\"\\é🚀""#);
     }
 
     #[test]
