@@ -88,7 +88,7 @@ fn start_session(visit: &Visit, session: Option<&v1::NewSession>, next: &str) ->
 fn end_session(visit: &Visit, next: &str) -> Response {
     let cookies = visit.console.cookies();
     let mut response = see_other(next);
-    for name in [cookies.session(), cookies.shown(), cookies.kept()] {
+    for name in [cookies.session(), cookies.shown(), cookies.kept(), cookies.refused()] {
         response.headers_mut().append(SET_COOKIE, cookies.end(name));
     }
     response
