@@ -171,6 +171,8 @@ async function webhooks(someone, project, key) {
   await page.getByRole("link", { name: /^Inspect/ }).first().click();
   await page.waitForURL(`**/deliveries/${headers["service-delivery-id"]}`);
   await look(someone, "delivery");
+  const headings = await page.locator("#attempts ~ details h3").allTextContents();
+  assert.deepEqual(headings, ["Request of attempt 1", "Response to attempt 1"]);
   assert.ok((await page.getByText(headers["service-event-id"]).count()) > 0);
   assert.equal(await page.locator("#payload ~ pre").textContent(), body);
   await press(someone, "Send again");
@@ -278,6 +280,13 @@ async function events(someone, project, key) {
   await said(page, /^Following$/);
   await page.getByRole("button", { name: "Stop" }).click();
   await said(page, "Stopped");
+  // The code goes on behind the last event.
+  await page.getByText("Resume in code").click();
+  for (const [language, begins] of [["curl", "Last-Event-ID: "], ["Python SDK", 'cursor="'], ["Go SDK", 'FromCursor: "']]) {
+    await page.locator("#resume").getByText(language, { exact: true }).click();
+    const code = await page.locator("#resume pre:visible").textContent();
+    assert.match(code.split(begins)[1], /^[\w-]{10,}["']/, code);
+  }
   // The table, which the live view replaced, sorts and is saved like any other.
   const saved = page.waitForEvent("download");
   await page.locator("#history").getByRole("button", { name: "Save as CSV" }).click();
@@ -333,6 +342,8 @@ async function explore(someone, project) {
   await look(someone, "thesis");
   await open(someone, `${path}/profiles/%40walker`, "profile");
   await open(someone, `${path}/tokens/%24WALK`, "token");
+  const hour = await page.locator("svg.chart g > title").last().textContent();
+  assert.match(hour, /^From \w+ \d+, \d{4}, \d\d:00 \(\d{4}-\d\d-\d\d \d\d:00 UTC\): /);
   await open(someone, `${path}/verify`, "verify");
   await page.getByLabel("Handle").fill("@walker");
   await page.getByLabel("Token").fill("$WALK");
@@ -410,6 +421,11 @@ async function administration(someone) {
   await look(someone, "approved");
   await page.goto("/console/administration/users");
   const customer = page.getByRole("row", { name: /customer@people\.example/ });
+  await Promise.all([page.waitForEvent("load"), customer.getByRole("button", { name: /^Make administrator/ }).click()]);
+  await customer.getByRole("link", { name: /^Remove as administrator/ }).click();
+  await look(someone, "question about an administrator", "no longer sees");
+  await press(someone, "Remove as administrator");
+  await page.getByText("no administrator any more").waitFor();
   await Promise.all([page.waitForEvent("load"), customer.getByRole("button", { name: /^Reset link/ }).click()]);
   await look(someone, "reset link");
   return new URL(await page.getByLabel("Link").inputValue()).pathname;
@@ -424,6 +440,7 @@ async function all(browser) {
   await forgotten(browser, reset);
   const guest = await person(browser);
   await open(guest, link, "invitation");
+  assert.match(await guest.page.locator("main time").getAttribute("title"), /UTC$/);
   const nowhere = await guest.page.goto("/console/nowhere");
   assert.ok([200, 404].includes(nowhere.status()));
   await look(guest, "not found");

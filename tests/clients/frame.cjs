@@ -11,6 +11,10 @@ async function frame({ page, faults }, project) {
   // The zone of the browser is nine hours ahead.
   const hour = String((new Date(at).getUTCHours() + 9) % 24).padStart(2, "0");
   assert.ok(shown.includes(` ${hour}:`), `${at} is shown as ${shown}`);
+  // So is a time in the sentence of a tile.
+  const tile = page.locator(".tiles time").first();
+  assert.match(await tile.getAttribute("title"), /^\d{4}-\d\d-\d\d 00:00 UTC$/);
+  assert.match(await tile.textContent(), / 09:00$/);
   await page.goto(`${project}/usage`);
   const head = page.getByRole("columnheader", { name: "Day" });
   const days = () => page.locator("[data-table=usage-by-day] tbody th").allTextContents();

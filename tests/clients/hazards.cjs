@@ -87,6 +87,30 @@ async function tabs(someone, organization) {
   await tab.page.close();
 }
 
+// Without JavaScript, too, the way back from the page after a corrected form sends nothing.
+async function corrected(browser) {
+  const someone = await person(browser, { javaScriptEnabled: false });
+  const { context, page } = someone;
+  await page.goto("/console/sign-up");
+  await page.getByLabel("E-mail").fill("corrected@people.example");
+  await page.getByLabel("Organization name").fill("Corrected");
+  await page.getByLabel("Password").fill("short");
+  await press(someone, "Sign up");
+  assert.equal(address(page), "/console/sign-up");
+  await page.getByRole("alert").waitFor();
+  assert.equal(await page.getByLabel("E-mail").inputValue(), "corrected@people.example");
+  await page.getByLabel("Password").fill("a horse that was corrected");
+  await press(someone, "Sign up");
+  assert.match(address(page), /\/organizations\/org_/);
+  const sent = [];
+  page.on("request", (request) => request.method() === "POST" && sent.push(request.url()));
+  await page.goBack();
+  await page.getByRole("main").waitFor();
+  assert.deepEqual(sent, []);
+  assert.ok(!page.url().startsWith("chrome-error:"), page.url());
+  await context.close();
+}
+
 // Over a slow link nothing moves when the scripts of a page arrive. A button is pressed again before the next page comes, and
 // one form is sent.
 async function slowness(someone, { organization, project }) {
@@ -142,6 +166,7 @@ async function interruption(someone, organization, email, password) {
 async function hazards(someone, email, password) {
   const made = await strangers(someone);
   await tabs(someone, made.organization);
+  await corrected(someone.context.browser());
   await slowness(someone, made);
   await interruption(someone, made.organization, email, password);
 }

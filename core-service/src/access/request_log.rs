@@ -70,16 +70,19 @@ impl NotedRequest<'_> {
             let name = if self.operation == Operation::Open { Operation::Subscribe } else { self.operation }.name();
             format!("/thesis.v1.{name}")
         };
+        let (sent_path, sent_query) =
+            self.line.map(|line| (line.uri.path(), line.uri.query().unwrap_or_default())).unwrap_or_default();
         let (method, route, path, query, status) = match self.line {
             Some(line) => (
                 line.method.to_string(),
                 line.route.to_string(),
-                shown_path(line.uri.path()),
-                shown_query(line.uri.query().unwrap_or_default()),
+                shown_path(sent_path),
+                shown_query(sent_query),
                 status(line.status),
             ),
             None => (GRPC.to_owned(), rpc(), rpc(), String::new(), status(200)),
         };
+        let is_complete = self.line.is_none() || (path == sent_path && query == sent_query);
         let request = LoggedRequest {
             method,
             route,
@@ -91,6 +94,7 @@ impl NotedRequest<'_> {
             key: self.key.id.clone(),
             address: self.client.map(str::to_owned),
             stands_for: 1,
+            is_complete,
         };
         RequestRow { at: self.began_ms, id: self.request_id.to_owned(), request }
     }

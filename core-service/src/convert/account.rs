@@ -71,6 +71,7 @@ pub fn logged_request(row: RequestRow) -> v1::LoggedRequest {
         key_id: request.key,
         address: request.address,
         stands_for: request.stands_for,
+        complete: request.is_complete,
     }
 }
 

@@ -45,6 +45,9 @@ pub struct LoggedRequest {
     /// The number of requests of its second that this entry represents.
     #[prost(uint32, tag = "10")]
     pub stands_for: u32,
+    /// True if the path and the query are those that were sent. False in rows of versions without this field.
+    #[prost(bool, tag = "11")]
+    pub is_complete: bool,
 }
 
 impl LoggedRequest {

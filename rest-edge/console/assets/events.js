@@ -72,18 +72,17 @@
     }
   };
 
-  // The call that goes on behind a cursor, for a shell.
-  const resumption = (site, path, cursor) => {
-    const lines = [`curl -N ${quoted(site + path)}`, '-H "Authorization: Bearer $API_KEY"', `-H ${quoted(`Last-Event-ID: ${cursor}`)}`];
-    return lines.join(" \\\n  ");
-  };
-  const quoted = (text) => `'${text.replaceAll("'", "'\\''")}'`;
-
   const begin = (box) => {
     const [button, pause] = box.querySelectorAll("button");
     const status = box.querySelector("[role=status]");
     const rate = box.querySelector("[data-rate]");
     const code = box.querySelector("#resume");
+    // Each sample has its cursor where this word stands last.
+    const samples = [...code.querySelectorAll("code")].map((sample) => {
+      const text = sample.textContent;
+      const at = text.lastIndexOf("CURSOR");
+      return [sample, text.slice(0, at), text.slice(at + "CURSOR".length)];
+    });
     const ids = new Set();
     // When the newest events came.
     let times = [];
@@ -128,14 +127,14 @@
 
     const offer = () => {
       code.hidden = !cursor;
-      if (cursor) code.querySelector("pre").textContent = resumption(code.dataset.url, box.dataset.stream, cursor);
+      if (cursor) for (const [sample, before, after] of samples) sample.textContent = before + cursor + after;
     };
 
     const show = (event, isOld) => {
       const rows = document.querySelector("#events tbody");
       const link = element("a", line(event));
       link.href = box.dataset.events + encodeURIComponent(event.id);
-      // The frame's script shows it in the visitor's zone.
+      // Another script shows it in the visitor's zone.
       const at = element("time", `${event.created_at.slice(0, 10)} ${event.created_at.slice(11, 16)} UTC`);
       at.dateTime = event.created_at;
       const source = event.test ? `${event.source}, test` : event.source;

@@ -1,25 +1,6 @@
-// What a browser adds to the console's pages: times in the visitor's zone, tables that sort and are saved as CSV, the palette,
-// notices that can be closed, and first steps that stay done. Everything on the pages works without it.
+// What a browser adds to the console's pages: tables that sort and are saved as CSV, the palette, notices that can be closed,
+// and first steps that stay done. Everything on the pages works without it.
 "use strict";
-
-// --- times: the zone of the visitor, with UTC on hover ---
-{
-  const part = { year: "numeric", month: "short", day: "numeric", hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
-  const minute = new Intl.DateTimeFormat("en", part);
-  const exact = new Intl.DateTimeFormat("en", { ...part, second: "2-digit", fractionalSecondDigits: 3 });
-  const show = (time) => {
-    const at = new Date(time.dateTime);
-    if (time.title || Number.isNaN(at.getTime())) return;
-    time.title = time.textContent;
-    time.textContent = (/:\d\d:/.test(time.title) ? exact : minute).format(at);
-  };
-  const showAll = (root) => root.querySelectorAll("time[datetime]").forEach(show);
-  showAll(document);
-  // Pages that follow events add rows.
-  new MutationObserver((changes) => {
-    for (const { addedNodes } of changes) for (const node of addedNodes) if (node.querySelectorAll) showAll(node);
-  }).observe(document.getElementById("main"), { childList: true, subtree: true });
-}
 
 // --- fields of times, which are in UTC: the same time in the zone of the visitor, where that is another one ---
 for (const field of document.querySelectorAll("input[type=datetime-local][name]")) {

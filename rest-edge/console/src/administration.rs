@@ -70,10 +70,17 @@ pub(super) fn routes() -> Router {
         .route("/console/administration/organizations/{id}/plan", post(organizations::set_plan).get(to_organizations))
         .route(USERS, get(users::show))
         .route("/console/administration/users/invite", post(users::invite).get(to_users))
-        .route("/console/administration/users/administrator", post(users::set_administrator).get(to_users))
+        .route("/console/administration/users/administrator", post(users::make_administrator).get(to_users))
         .route("/console/administration/users/confirm", post(users::confirm).get(to_users))
         .route("/console/administration/users/reset-link", post(users::make_reset_link).get(to_users))
-        .route("/console/administration/users/remove-factors", post(users::remove_factors).get(to_users))
+        .route(
+            "/console/administration/users/{id}/administrator",
+            get(users::ask_to_unmake_administrator).post(users::unmake_administrator),
+        )
+        .route(
+            "/console/administration/users/{id}/factors",
+            get(users::ask_to_remove_factors).post(users::remove_factors),
+        )
         .route(users::LINK, get(users::show_link))
         .route(AUDIT, get(audit::show))
         .route(ABUSE, get(abuse::show))

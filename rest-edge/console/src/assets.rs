@@ -23,10 +23,11 @@ const WOFF2: &str = "font/woff2";
 /// The style of all pages but the one that checks receipts, which is a single file and so has no fonts.
 const STYLE: &str = concat!(include_str!("../assets/fonts/fonts.css"), include_str!("../assets/site.css"));
 /// Name, media type and content of each file.
-const FILES: [(&str, &str, &[u8]); 20] = [
+const FILES: [(&str, &str, &[u8]); 21] = [
     ("site.css", CSS, STYLE.as_bytes()),
     ("theme.js", JAVASCRIPT, include_bytes!("../assets/theme.js")),
     ("console.js", JAVASCRIPT, include_bytes!("../assets/console.js")),
+    ("times.js", JAVASCRIPT, include_bytes!("../assets/times.js")),
     ("frame.js", JAVASCRIPT, include_bytes!("../assets/frame.js")),
     ("passkeys.js", JAVASCRIPT, include_bytes!("../assets/passkeys.js")),
     ("events.js", JAVASCRIPT, include_bytes!("../assets/events.js")),

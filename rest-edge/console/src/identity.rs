@@ -47,7 +47,7 @@ pub(super) fn routes() -> Router {
         .route(factors::NEW_TOTP, post(factors::begin_totp).get(factors::to_factors))
         .route(factors::PASSKEY, get(factors::show_passkey).post(factors::add_passkey))
         .route(factors::CODES, get(factors::show_codes).post(factors::create_codes))
-        .route("/console/account/factors/{id}/remove", post(factors::remove).get(factors::to_factors))
+        .route("/console/account/factors/{id}/remove", get(factors::ask_to_remove).post(factors::remove))
 }
 
 #[derive(Template)]
@@ -88,7 +88,7 @@ fn start_session(visit: &Visit, session: Option<&v1::NewSession>, next: &str) ->
 fn end_session(visit: &Visit, next: &str) -> Response {
     let cookies = visit.console.cookies();
     let mut response = see_other(next);
-    for name in [cookies.session(), cookies.shown(), cookies.kept()] {
+    for name in [cookies.session(), cookies.shown(), cookies.kept(), cookies.refused()] {
         response.headers_mut().append(SET_COOKIE, cookies.end(name));
     }
     response

@@ -1,9 +1,9 @@
 //! The console: pages in which users manage their own access, rendered from core's responses. It holds no data.
 //!
 //! `visit` identifies the visitor, `page_query` reads queries, `form` guards posted forms, `kept` keeps a form over a
-//! sign-in, `shown` passes a secret to the page after a form, `frame` derives the links around a page from its address,
-//! `view` renders, `question` asks for confirmation, and `failure` has the reasons why a handler shows no page. The
-//! other modules have the pages.
+//! sign-in, `refused` leads a refused form to its page, `shown` passes a secret to the page after a form, `frame`
+//! derives the links around a page from its address, `view` renders, `question` asks for confirmation, and `failure`
+//! has the reasons why a handler shows no page. The other modules have the pages.
 //!
 //! # Recipe: a page
 //!
@@ -20,7 +20,8 @@
 //!    to the page: the example's is in `src/frame.rs`.
 //! 4. A form: `Posted` and `Faults` (`src/form.rs`), and a path that answers POST. Where sending it twice would create
 //!    two things, `forms::once` in the template and `visit.once` in the message. After success it redirects to a page
-//!    that can be reloaded, with `shown` if that page has a secret.
+//!    that can be reloaded, with `shown` if that page has a secret. A
+//!    refused form renders its page with the faults; `refused` redirects to it.
 //! 5. Data that no service has: a method of `AccountService` in `proto`, its operation in
 //!    `core-service/src/operations/account/`, called in `core-service/src/grpc/account.rs`. Its right enters `TABLE` in
 //!    `core-service/src/access/rights/tests.rs`, its call `core-service/src/grpc/account/tests.rs` and, if it concerns
@@ -42,6 +43,7 @@ mod organizations;
 mod page_query;
 mod projects;
 mod question;
+mod refused;
 mod shown;
 mod view;
 mod visit;
@@ -207,11 +209,14 @@ impl Site {
 
     /// Routes a request with its complete body to its page.
     pub async fn answer(&self, visit: Visit, mut head: Parts, body: Bytes) -> Answered {
-        let sent = SentForm::new(visit.clone(), &head.method, &body);
-        head.extensions.insert(visit);
+        if let Some(page) = refused::read(&visit, &head.method) {
+            return page;
+        }
+        let (sent, method) = (SentForm::new(visit.clone(), &head.method, &body), head.method.clone());
+        head.extensions.insert(visit.clone());
         let request = Request::from_parts(head, axum::body::Body::from(body));
         let answered = self.router.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
-        sent.keep(answered)
+        refused::keep(&visit, &method, sent.keep(answered)).await
     }
 
     /// Turns failures into pages and adds the headers that every response has.

@@ -5,9 +5,10 @@
 //! and afterwards nobody can see it. The cookie is signed for this session and this page.
 
 use axum::response::Response;
-use hmac::Mac as _;
+use hmac::{Hmac, Mac as _};
 use http::header::SET_COOKIE;
 use serde::{Serialize, de::DeserializeOwned};
+use sha2::Sha256;
 use thesis_proto::error::ApiError;
 
 use super::{
@@ -20,12 +21,28 @@ const SECONDS: u32 = 600;
 /// Length of the signature in bytes: 128 bits.
 const SIGNATURE: usize = 16;
 
-fn signature(visit: &Visit, path: &str, text: &str) -> String {
-    let mut mac = visit.mac_of(b"shown once");
+const PURPOSE: &[u8] = b"shown once";
+
+fn mac(visit: &Visit, purpose: &[u8], path: &str, text: &str) -> Hmac<Sha256> {
+    let mut mac = visit.mac_of(purpose);
     for part in [path, "\n", text] {
         mac.update(part.as_bytes());
     }
-    hex::encode(&mac.finalize().into_bytes()[..SIGNATURE])
+    mac
+}
+
+/// Puts a signature before a text, for this session, a purpose and a page.
+pub(crate) fn seal(visit: &Visit, purpose: &[u8], path: &str, text: &str) -> String {
+    let signature = mac(visit, purpose, path, text).finalize().into_bytes();
+    format!("{}.{text}", hex::encode(&signature[..SIGNATURE]))
+}
+
+/// The text behind its signature; none if it was signed for another session, purpose or page.
+pub(crate) fn unseal<'a>(visit: &Visit, purpose: &[u8], path: &str, sealed: &'a str) -> Option<&'a str> {
+    let (given, text) = sealed.split_once('.')?;
+    let given = hex::decode(given).ok().filter(|tag| tag.len() == SIGNATURE)?;
+    mac(visit, purpose, path, text).verify_truncated_left(&given).ok()?;
+    Some(text)
 }
 
 /// Redirects to the page at a path, which shows a secret for ten minutes.
@@ -34,24 +51,25 @@ fn signature(visit: &Visit, path: &str, text: &str) -> String {
 /// Fails if a cookie cannot carry the secret.
 pub(crate) fn show(visit: &Visit, path: &str, secret: &impl Serialize) -> Result<Response, Failed> {
     let text = serde_html_form::to_string(secret).map_err(|_| Failed::from(ApiError::internal()))?;
-    let value = format!("{}.{text}", signature(visit, path, &text));
     let cookies = visit.console.cookies();
-    let cookie = cookies.set_for(cookies.shown(), &value, SECONDS);
+    let cookie = cookies.set_for(cookies.shown(), &seal(visit, PURPOSE, path, &text), SECONDS);
     let cookie = cookie.ok_or_else(|| Failed::from(ApiError::internal()))?;
     let mut response = see_other(path);
     response.headers_mut().append(SET_COOKIE, cookie);
     Ok(response)
 }
 
+fn text(visit: &Visit) -> Option<&str> {
+    let path = visit.path.split('?').next().unwrap_or_default();
+    unseal(visit, PURPOSE, path, visit.shown.as_deref()?)
+}
+
 /// Reads the secret of this page; none once its time has passed.
 pub(crate) fn read<T: DeserializeOwned>(visit: &Visit) -> Option<T> {
-    let (given, text) = visit.shown.as_deref()?.split_once('.')?;
-    let path = visit.path.split('?').next().unwrap_or_default();
-    let mut mac = visit.mac_of(b"shown once");
-    for part in [path, "\n", text] {
-        mac.update(part.as_bytes());
-    }
-    let given = hex::decode(given).ok().filter(|tag| tag.len() == SIGNATURE)?;
-    mac.verify_truncated_left(&given).ok()?;
-    serde_html_form::from_str(text).ok()
+    serde_html_form::from_str(text(visit)?).ok()
+}
+
+/// True if this page shows a secret.
+pub(super) fn has_secret(visit: &Visit) -> bool {
+    text(visit).is_some()
 }

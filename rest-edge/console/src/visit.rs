@@ -69,6 +69,11 @@ impl Cookies {
         if self.is_secure { "__Host-kept" } else { "kept" }
     }
 
+    /// The cookie with the page of a refused form.
+    pub(crate) const fn refused(self) -> &'static str {
+        if self.is_secure { "__Host-refused" } else { "refused" }
+    }
+
     /// The cookie by which core recognizes a browser in which the user has signed in before.
     pub(crate) const fn device(self) -> &'static str {
         if self.is_secure { "__Host-device" } else { "device" }
@@ -108,6 +113,8 @@ pub struct Visit {
     pub(crate) shown: Option<String>,
     /// The form that could not be sent.
     pub(crate) kept: Option<String>,
+    /// The page of a refused form, with its signature.
+    pub(crate) refused: Option<String>,
     pub(crate) address: IpAddr,
     pub(crate) request_id: HeaderValue,
     pub(crate) trace: Trace,
@@ -132,7 +139,8 @@ impl Visit {
         let cookies = console.cookies();
         let session = cookie(&head.headers, cookies.session(), is_token);
         let device = cookie(&head.headers, cookies.device(), is_token);
-        let [shown, kept] = [cookies.shown(), cookies.kept()].map(|name| cookie(&head.headers, name, is_text));
+        let [shown, kept, refused] = [cookies.shown(), cookies.kept(), cookies.refused()]
+            .map(|name| cookie(&head.headers, name, is_text).map(str::to_owned));
         let known = cookie(&head.headers, cookies.form(), |form| form.len() == FORM_LENGTH && is_token(form));
         let is_new = session.is_none() && known.is_none();
         let form = known.map_or_else(|| random(console), str::to_owned);
@@ -141,8 +149,9 @@ impl Visit {
             console: Arc::clone(console),
             session: session.map(str::to_owned),
             device: device.map(str::to_owned),
-            shown: shown.map(str::to_owned),
-            kept: kept.map(str::to_owned),
+            shown,
+            kept,
+            refused,
             address,
             request_id: request_id.clone(),
             trace,

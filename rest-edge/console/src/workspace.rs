@@ -2,6 +2,7 @@
 //! read.
 
 mod alerts;
+mod code_sample;
 mod deliveries;
 mod events;
 mod explore;

@@ -288,8 +288,22 @@ async fn what_was_typed_is_text_and_a_password_is_not_kept() {
     let edge = edge(&core, "http://edge.test");
     let (cookie, token) = visitor(&edge).await;
     let body = format!("email=%22%3E%3Cscript%3Ea&password=wrong-secret&csrf={token}");
-    let (status, _, page) = ask(&edge, post("/console/sign-in", &cookie, &body)).await;
+    // The form redirects to its page, which a cookie has for one read, at this address and in this session.
+    let (status, headers, _) = ask(&edge, post("/console/sign-in", &cookie, &body)).await;
+    assert_eq!((status, headers["location"].to_str().unwrap()), (StatusCode::SEE_OTHER, "/console/sign-in"));
+    let refused = headers["set-cookie"].to_str().unwrap().split(';').next().unwrap();
+    let both = format!("{cookie}; {refused}");
+    let (other, _) = visitor(&edge).await;
+    let (forged, elsewhere) = (format!("{both}0"), format!("{other}; {refused}"));
+    for (path, cookies) in
+        [("/console/sign-up", &both), ("/console/sign-in", &forged), ("/console/sign-in", &elsewhere)]
+    {
+        let (status, _, page) = get(&edge, path, cookies).await;
+        assert!(status == StatusCode::OK && !page.contains("password is wrong"), "{path} {cookies}");
+    }
+    let (status, headers, page) = get(&edge, "/console/sign-in", &both).await;
     assert_eq!(status, StatusCode::UNAUTHORIZED);
+    assert!(headers["set-cookie"].to_str().unwrap().starts_with("refused=; "), "{headers:?}");
     assert!(page.contains("E-mail or password is wrong."), "{page}");
     assert!(!page.contains("<script>a") && page.contains("script&#62;a"), "{page}");
     assert!(!page.contains("wrong-secret"));

@@ -26,6 +26,7 @@ async fn a_forms_address_leads_to_its_page(service: &Service) {
     leads(&owner, &format!("{home}/members/usr_1/remove"), &format!("{home}/members")).await;
     leads(&owner, "/console/account/sessions/ses_1/revoke", "/console/account").await;
     leads(&owner, "/console/account/confirmation", "/console/account").await;
+    leads(&owner, "/console/account/factors/totp/remove", "/console/account/factors").await;
     leads(&owner, "/console/sign-out", &format!("/console/organizations/{}", customer.organization)).await;
     assert!(owner.is_signed_in().await);
 

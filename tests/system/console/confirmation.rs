@@ -1,9 +1,13 @@
-//! What the pages say and do while an e-mail is not confirmed.
+//! What the pages say and do while an e-mail is not confirmed, and administrators who come and go.
 
 use super::{NEW, PASSWORD, id_in};
 use crate::harness::Service;
 
-on_both_stores![an_administrator_confirms_an_e_mail, an_administrator_decides_about_memberships];
+on_both_stores![
+    an_administrator_confirms_an_e_mail,
+    an_administrator_decides_about_memberships,
+    an_administrator_is_removed_after_a_question,
+];
 
 async fn an_administrator_confirms_an_e_mail(service: &Service) {
     let person = service.person();
@@ -20,8 +24,7 @@ async fn an_administrator_confirms_an_e_mail(service: &Service) {
     let administrator = service.browser_of(&service.administrator().await);
     let users = format!("/console/administration/users?find={}", person.email);
     let page = administrator.open(&users).await.is(200);
-    let row = page.form("/console/administration/users/administrator");
-    assert!(row.fields.iter().all(|field| field.name != "administrator"), "{page}");
+    assert!(page.find_form("/console/administration/users/administrator").is_none(), "{page}");
     administrator.submit(&page.form("/console/administration/users/confirm")).await.is(200).says("is confirmed");
     let page = administrator.open(&users).await.is(200);
     assert!(page.find_form("/console/administration/users/confirm").is_none(), "{page}");
@@ -50,4 +53,25 @@ async fn an_administrator_decides_about_memberships(service: &Service) {
         let page = browser.submit(&page.form(&path).fill("password", NEW)).await.is(200);
         assert_eq!(page.text().contains("Acme"), keeps_memberships, "{page}");
     }
+}
+
+async fn an_administrator_is_removed_after_a_question(service: &Service) {
+    let administrator = service.browser_of(&service.administrator().await);
+    let (person, _) = service.owner().await;
+    let users = format!("/console/administration/users?find={}", person.email);
+    let make = "/console/administration/users/administrator";
+    let page = administrator.open(&users).await.is(200);
+    administrator.submit(&page.form(make)).await.is(200).says("is an administrator now");
+    let remove = format!("/console/administration/users/{}/administrator", person.id);
+    let page = administrator.open(&users).await.is(200);
+    assert!(page.find_form(make).is_none() && page.find_form(&remove).is_none(), "{page}");
+    assert!(page.all("a").any(|link| link.get("href") == Some(&*remove)), "{page}");
+    let question = administrator.open(&remove).await.is(200).says("no longer sees");
+    assert!(administrator.open(&users).await.is(200).find_form(make).is_none(), "the question alone changes it");
+    administrator.submit(&question.form(&remove)).await.is(200).says("no administrator any more");
+    administrator.open(&users).await.is(200).form(make);
+    let factors = format!("/console/administration/users/{}/factors", person.id);
+    administrator.open(&factors).await.is(200).form(&factors);
+    administrator.get("/console/administration/users/usr_none/administrator").await.is(404);
+    service.browser_of(&person).get(&remove).await.is(404);
 }

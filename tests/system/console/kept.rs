@@ -92,6 +92,11 @@ async fn an_app_is_added_and_asked_for(service: &Service) {
     let form = page.forms().into_iter().find(|form| is_recovery(&form)).unwrap();
     visitor.submit(&form.fill("recovery_code", recovery)).await.is(200);
     assert!(visitor.is_signed_in().await);
+    // It is removed after a question.
+    let remove = "/console/account/factors/totp/remove";
+    assert!(browser.open("/console/account/factors").await.is(200).find_form(remove).is_none());
+    let question = browser.open(remove).await.is(200).says("your last second factor");
+    browser.submit(&question.form(remove)).await.is(200).says("The second factor is removed.");
 }
 
 /// The lines of a file of CSV, with all fields in quotation marks.

@@ -108,7 +108,7 @@ impl Browser {
             let is_secure = self.public_url.as_ref().is_some_and(|url| url.starts_with("https://"));
             assert_eq!(has("secure"), is_secure, "{cookie}");
             let plain = name.strip_prefix("__Host-").unwrap_or(name);
-            assert!(["session", "form", "device", "shown", "kept"].contains(&plain), "{cookie}");
+            assert!(["session", "form", "device", "shown", "kept", "refused"].contains(&plain), "{cookie}");
             assert_eq!(name != plain, is_secure, "{cookie}");
             let mut cookies = self.cookies.lock().unwrap();
             if value.is_empty() || has("max-age=0") {
@@ -118,6 +118,7 @@ impl Browser {
                     "session" => value.starts_with("ses_"),
                     "device" => value.starts_with("dev_") && has("max-age=7776000"),
                     "shown" => has("max-age=600"),
+                    "refused" => has("max-age=60"),
                     "kept" => value.starts_with("usr_") && has("max-age=900"),
                     _ => value.len() >= 32,
                 };
@@ -160,9 +161,18 @@ impl Browser {
         self.follow(self.get(path).await).await
     }
 
-    /// Sends fields, which no page may have asked for, and follows no redirect.
+    /// Sends fields, which no page may have asked for, and follows no redirect but that of a refused form to its page.
     pub(crate) async fn post(&self, path: &str, fields: &[(&str, &str)], origin: Origin<'_>) -> Page {
-        self.send(Method::POST, path, Some(form::encode(fields.iter().copied())), origin).await
+        self.post_body(path, form::encode(fields.iter().copied()), origin).await
+    }
+
+    async fn post_body(&self, path: &str, body: String, origin: Origin<'_>) -> Page {
+        let answer = self.send(Method::POST, path, Some(body), origin).await;
+        let is_refused = self.cookie_names().iter().any(|name| name.ends_with("refused"));
+        match answer.location().filter(|_| is_refused) {
+            Some(location) => self.get(&location).await,
+            None => answer,
+        }
     }
 
     /// Goes where an answer leads.
@@ -181,7 +191,7 @@ impl Browser {
     pub(crate) async fn answer(&self, form: &Form) -> Page {
         for _ in 0..TRIES {
             let answer = if form.is_post {
-                self.send(Method::POST, &form.action, Some(form.body()), Origin::Here).await
+                self.post_body(&form.action, form.body(), Origin::Here).await
             } else {
                 let path = form.action.split('?').next().unwrap_or_default();
                 self.get(&format!("{path}?{}", form.body())).await

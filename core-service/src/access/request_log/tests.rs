@@ -75,10 +75,39 @@ async fn an_entry_has_the_request_line_and_the_outcome() {
         key: "key_1".to_owned(),
         address: Some("192.0.2.1".to_owned()),
         stands_for: 1,
+        is_complete: false,
     };
     assert_eq!(first, &RequestRow { at: NOON, id: "req_1".to_owned(), request: expected });
     let shown = (&*second.request.method, &*second.request.route, second.request.status, second.request.duration_ms);
     assert_eq!(shown, ("gRPC", "/thesis.v1.MetaService/GetMe", 200, 7));
+    assert!(second.request.is_complete);
+}
+
+#[test]
+fn an_entry_is_complete_unless_something_is_cut_or_hidden() {
+    let is_complete = |uri: &str| {
+        let (method, route) = (Method::GET, "/v1/theses/{id}".into());
+        let line = RequestLine { method, route, uri: uri.parse().unwrap(), status: 200 };
+        let noted = NotedRequest {
+            key: &key("key_1"),
+            operation: Operation::GetThesis,
+            line: Some(&line),
+            client: None,
+            request_id: "req_1",
+            code: None,
+            began_ms: NOON,
+            now_ms: NOON,
+        };
+        noted.row().request.is_complete
+    };
+    let long = |letters| format!("/{}?{}", "p".repeat(511), "q".repeat(letters));
+    for uri in ["/v1/theses/th_1", "/v1/theses/th_1?limit=2&&token=%24RUN&x", "/v1/theses/***", &*long(1_024)] {
+        assert!(is_complete(uri), "{uri}");
+    }
+    let cut_path = format!("/{}", "p".repeat(512));
+    for uri in ["/v1/theses/svc_test_a", "/v1/theses/th_1?ticket=t", &*long(1_025), &*cut_path] {
+        assert!(!is_complete(uri), "{uri}");
+    }
 }
 
 #[tokio::test]

@@ -9,7 +9,7 @@ use thesis_proto::v1;
 use super::{ACTIVE, INGEST};
 use crate::{
     Page,
-    view::{Layout, render, time},
+    view::{Layout, Moment, moment, render},
     visit::Administrator,
 };
 
@@ -19,6 +19,7 @@ struct IngestPage {
     layout: Layout,
     tab: &'static str,
     state: &'static str,
+    last_frame: Moment,
     /// Name and value.
     facts: Vec<(&'static str, String)>,
     /// Heading, and counts by name.
@@ -59,8 +60,8 @@ pub(super) async fn show(Administrator(signed_in): Administrator) -> Page {
         layout: Layout::of(&signed_in, "Ingest", ACTIVE),
         tab: INGEST,
         state,
+        last_frame: moment(last_frame_at.as_ref()),
         facts: vec![
-            ("Last frame", time(last_frame_at.as_ref())),
             ("Lag", lag_ms.map_or_else(none, |lag| format!("{lag} ms"))),
             ("Position", position.unwrap_or_else(none)),
             ("Last error", last_error.unwrap_or_else(none)),

@@ -26,9 +26,16 @@ struct OrganizationsPage {
     tab: &'static str,
     find: String,
     organizations: Listing<v1::Organization>,
-    /// The form suggests the plans of the installation, and those that organizations have.
+    /// The plans of the installation, and those that organizations have.
     plans: BTreeSet<String>,
     refused: RefusedForm,
+}
+
+impl OrganizationsPage {
+    /// True if the list of an organization's plans shows this plan.
+    fn is_chosen(&self, organization: &v1::Organization, plan: &str) -> bool {
+        self.refused.typed(&organization.id).unwrap_or(&organization.plan) == plan
+    }
 }
 
 #[derive(Default, Deserialize)]

@@ -1,6 +1,7 @@
 //! The users who can sign in.
 
 use askama::Template;
+use axum::extract::Path;
 use http::StatusCode;
 use prost_types::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,10 +12,11 @@ use thesis_proto::{
 
 use super::{ACTIVE, USERS, listing::Listing};
 use crate::{
-    Page,
-    failure::see_other,
-    form::{Faults, Posted},
+    HOME, Page,
+    failure::{Failed, see_other},
+    form::{Faults, NoFields, Posted},
     page_query::PageQuery,
+    question::Question,
     shown,
     view::{Layout, Moment, moment, render},
     visit::{Administrator, SignedIn},
@@ -75,8 +77,6 @@ pub(super) struct InvitationForm {
 #[serde(default)]
 pub(super) struct UserForm {
     email: String,
-    /// `true` or `false` from the button that changes it.
-    administrator: String,
     /// Present if the administrator pressed the button for a link that keeps memberships.
     keep_memberships: Option<String>,
 }
@@ -115,10 +115,43 @@ pub(super) async fn show_link(Administrator(signed_in): Administrator) -> Page {
     render(StatusCode::OK, &LinkPage { layout, tab: USERS, created, expires_at })
 }
 
+/// The user with an id.
+async fn find(signed_in: &SignedIn, id: &str) -> Result<v1::User, Failed> {
+    let request = signed_in.request(v1::ListUsersRequest {});
+    let users = signed_in.core().admin.list_users(request).await?.into_inner().data;
+    users.into_iter().find(|user| user.id == id).ok_or_else(Failed::missing)
+}
+
+/// Asks before a change of a user, whose form is sent to the path of the question.
+fn ask(signed_in: &SignedIn, title: &str, consequence: String, button: &'static str) -> Page {
+    let question = Question {
+        layout: Layout::of(signed_in, title, ACTIVE),
+        consequence,
+        action: signed_in.visit.path.clone(),
+        button,
+        name: None,
+        reason: None,
+        back: USERS.to_owned(),
+        faults: Faults::none(),
+    };
+    question.ask()
+}
+
+pub(super) async fn ask_to_remove_factors(Administrator(signed_in): Administrator, Path(id): Path<String>) -> Page {
+    let email = find(&signed_in, &id).await?.email;
+    let consequence = format!(
+        "{email} signs in with the password alone until they add a second factor again. Do this for a person who has \
+         lost all factors, once you know that it is them who ask."
+    );
+    ask(&signed_in, &format!("Remove all second factors of {email}?"), consequence, "Remove second factors")
+}
+
 pub(super) async fn remove_factors(
     Administrator(signed_in): Administrator,
-    Posted(UserForm { email, .. }): Posted<UserForm>,
+    Path(id): Path<String>,
+    Posted(NoFields {}): Posted<NoFields>,
 ) -> Page {
+    let email = find(&signed_in, &id).await?.email;
     let request = signed_in.request(v1::RemoveSecondFactorsRequest { email });
     match signed_in.core().admin.remove_second_factors(request).await {
         Ok(_) => Ok(see_other(&format!("{USERS}?done=factors-removed"))),
@@ -143,23 +176,48 @@ pub(super) async fn invite(Administrator(signed_in): Administrator, Posted(typed
     link_page(&signed_in, "Invitation link", text, created.link, created.expires_at.as_ref())
 }
 
-pub(super) async fn set_administrator(
+pub(super) async fn make_administrator(
     Administrator(signed_in): Administrator,
-    Posted(UserForm { email, administrator, .. }): Posted<UserForm>,
+    Posted(UserForm { email, .. }): Posted<UserForm>,
 ) -> Page {
-    let administrator = administrator == "true";
-    let message = v1::SetAdministratorRequest { email, administrator };
-    let user = match signed_in.core().admin.set_administrator(signed_in.request(message)).await {
-        Ok(answer) => answer.into_inner().user,
-        Err(status) => return show_faults(&signed_in, &status, InvitationForm::default()).await,
-    };
-    let (theirs, mine) = (user.as_ref(), signed_in.account.user.as_ref());
-    if !administrator && theirs.map(|user| &user.id) == mine.map(|user| &user.id) {
-        // The user is no administrator any more and must not see these pages.
-        return Ok(see_other("/console"));
+    let message = v1::SetAdministratorRequest { email, administrator: true };
+    match signed_in.core().admin.set_administrator(signed_in.request(message)).await {
+        Ok(_) => Ok(see_other(&format!("{USERS}?done=administrator-made"))),
+        Err(status) => show_faults(&signed_in, &status, InvitationForm::default()).await,
     }
-    let done = if administrator { "administrator-made" } else { "administrator-unmade" };
-    Ok(see_other(&format!("{USERS}?done={done}")))
+}
+
+pub(super) async fn ask_to_unmake_administrator(
+    Administrator(signed_in): Administrator,
+    Path(id): Path<String>,
+) -> Page {
+    let email = find(&signed_in, &id).await?.email;
+    let consequence = if is_visitor(&signed_in, &id) {
+        "You no longer see the pages of the administration. Another administrator can make you one again.".to_owned()
+    } else {
+        format!("{email} no longer sees the pages of the administration. Their organizations stay as they are.")
+    };
+    ask(&signed_in, &format!("Remove {email} as administrator?"), consequence, "Remove as administrator")
+}
+
+pub(super) async fn unmake_administrator(
+    Administrator(signed_in): Administrator,
+    Path(id): Path<String>,
+    Posted(NoFields {}): Posted<NoFields>,
+) -> Page {
+    let email = find(&signed_in, &id).await?.email;
+    let message = v1::SetAdministratorRequest { email, administrator: false };
+    match signed_in.core().admin.set_administrator(signed_in.request(message)).await {
+        // These pages are missing for somebody who is no administrator any more.
+        Ok(_) if is_visitor(&signed_in, &id) => Ok(see_other(HOME)),
+        Ok(_) => Ok(see_other(&format!("{USERS}?done=administrator-unmade"))),
+        Err(status) => show_faults(&signed_in, &status, InvitationForm::default()).await,
+    }
+}
+
+/// True if the visitor is the user with this id.
+fn is_visitor(signed_in: &SignedIn, id: &str) -> bool {
+    signed_in.account.user.as_ref().is_some_and(|user| user.id == id)
 }
 
 pub(super) async fn confirm(

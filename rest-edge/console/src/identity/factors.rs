@@ -12,7 +12,8 @@ use crate::{
     Page,
     failure::see_other,
     form::{Faults, NoFields, Posted},
-    page_query::PageQuery,
+    page_query::{PageQuery, encoded},
+    question::Question,
     shown,
     view::{Layout, render},
     visit::SignedIn,
@@ -208,6 +209,35 @@ pub(super) async fn add_passkey(signed_in: SignedIn, Posted(form): Posted<Passke
         Ok(answer) => finish(&signed_in, answer.into_inner().recovery_codes),
         Err(status) => passkey_page(&signed_in, form.name, Faults::of(&status)?).await,
     }
+}
+
+/// Asks before a second factor is removed.
+pub(super) async fn ask_to_remove(signed_in: SignedIn, Path(id): Path<String>) -> Page {
+    let request = signed_in.request(v1::ListFactorsRequest {});
+    let factors = signed_in.core().accounts.list_factors(request).await?.into_inner();
+    let passkey = factors.passkeys.iter().find(|passkey| passkey.id == id).map(|passkey| &passkey.name);
+    let title = match passkey {
+        Some(name) => format!("Remove the passkey {name}?"),
+        None if id == "totp" && factors.totp_since.is_some() => "Remove the authenticator app?".to_owned(),
+        None => return Ok(see_other(PATH)),
+    };
+    let is_last = factors.passkeys.len() + usize::from(factors.totp_since.is_some()) == 1;
+    let consequence = if is_last {
+        "It is your last second factor. From then on a sign-in needs the password alone, and your recovery codes end."
+    } else {
+        "It no longer proves that it is you. Your other second factors and the recovery codes stay."
+    };
+    let question = Question {
+        layout: Layout::of(&signed_in, &title, "account"),
+        consequence: consequence.to_owned(),
+        action: format!("{PATH}/{}/remove", encoded(&id)),
+        button: "Remove the second factor",
+        name: None,
+        reason: None,
+        back: PATH.to_owned(),
+        faults: Faults::none(),
+    };
+    question.ask()
 }
 
 pub(super) async fn remove(signed_in: SignedIn, Path(id): Path<String>, Posted(NoFields {}): Posted<NoFields>) -> Page {

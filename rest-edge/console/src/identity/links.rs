@@ -11,7 +11,7 @@ use crate::{
     HOME, Page,
     failure::{Failed, see_other, sign_in_path},
     form::{Faults, Posted},
-    view::{Layout, render, time},
+    view::{Layout, Moment, moment, render},
     visit::{SignedIn, Visit},
 };
 
@@ -37,7 +37,7 @@ struct LinkPage {
     /// True for a link that confirms an e-mail.
     is_confirmation: bool,
     sign_in: String,
-    expires_at: String,
+    expires_at: Option<Moment>,
     button: &'static str,
 }
 
@@ -139,7 +139,7 @@ impl OpenedLink {
             step: self.step(),
             is_confirmation: self.link.purpose() == LinkPurpose::Confirmation,
             sign_in: sign_in_path(&self.path()),
-            expires_at: self.link.expires_at.as_ref().map(|at| time(Some(at))).unwrap_or_default(),
+            expires_at: self.link.expires_at.as_ref().map(|at| moment(Some(at))),
             button,
             faults,
         };

@@ -1,6 +1,7 @@
 //! Events: the history with its filters, one event, and the ticket for the live stream of a page.
 
 mod query;
+mod resume;
 mod row;
 mod single;
 
@@ -19,6 +20,7 @@ pub use self::row::line;
 pub(super) use self::row::{kind, source};
 use super::{
     Workspace,
+    code_sample::CodeSample,
     filters::{FilterFields, TypeBox},
 };
 use crate::{
@@ -56,7 +58,8 @@ struct HistoryPage {
     stream: Option<String>,
     /// The names of all event types, separated by spaces.
     type_names: String,
-    public_url: String,
+    /// The code that continues the stream. The page's script writes the cursor into it.
+    samples: Vec<CodeSample>,
 }
 
 async fn find(workspace: &Workspace, query: &PageQuery) -> Result<v1::ListEventsResponse, Status> {
@@ -79,7 +82,7 @@ async fn history(workspace: Workspace, query: PageQuery) -> Page {
         stream: (faults.whole().is_none() && is_newest).then(|| stream_path(&fields)),
         is_narrowed: query.has_value(KEPT),
         type_names: names.join(" "),
-        public_url: workspace.signed_in.visit.console.public_url.clone(),
+        samples: resume::samples(&fields, &workspace.signed_in.visit.console.public_url),
         query,
         fields,
         faults,

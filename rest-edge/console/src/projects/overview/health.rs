@@ -9,7 +9,7 @@ use crate::{
         path,
         usage::{DAY_MS, UsageCounts, UsageRow, rows, used_of},
     },
-    view::{Badge, bar_length, cut, group_digits, time},
+    view::{Badge, Moment, bar_length, cut, group_digits, moment},
     visit::SignedIn,
 };
 
@@ -35,6 +35,8 @@ pub(super) struct Tile {
     pub(super) name: &'static str,
     pub(super) badge: Badge,
     pub(super) text: String,
+    /// The beginning of the last sentence, and the time with which it ends.
+    pub(super) until: Option<(&'static str, Moment)>,
     /// The path of the page with details.
     pub(super) href: String,
     /// The bars of the chart, one for each day.
@@ -133,11 +135,12 @@ fn requests(counted: UsageCounts, href: String) -> Tile {
         (badge, format!("{requests} requests in the last 7 days; {errors} of them were refused or failed."))
     };
     let bars = if all.requests == 0 { Vec::new() } else { rows(counted.days) };
-    Tile { name: "Requests", badge, text, href, bars, share: None }
+    Tile { name: "Requests", badge, text, until: None, href, bars, share: None }
 }
 
 fn deliveries_tile(deliveries: &Deliveries, href: String) -> Tile {
-    let tile = |badge, text, share| Tile { name: "Deliveries", badge, text, href, bars: Vec::new(), share };
+    let tile =
+        |badge, text, share| Tile { name: "Deliveries", badge, text, until: None, href, bars: Vec::new(), share };
     let Some(insights) = deliveries.insights.as_deref() else {
         return tile(UNKNOWN, "The attempts could not be read now. Reload the page in a minute.".to_owned(), None);
     };
@@ -157,9 +160,6 @@ fn deliveries_tile(deliveries: &Deliveries, href: String) -> Tile {
             group_digits(attempts)
         ),
     };
-    if let Some(at) = oldest {
-        text.push_str(&format!(" The oldest delivery that waits is of {}.", time(Some(at))));
-    }
     if waiting > 0 {
         text.push_str(" Deliveries wait until a test event is accepted.");
     }
@@ -169,7 +169,8 @@ fn deliveries_tile(deliveries: &Deliveries, href: String) -> Tile {
         _ if successes * 100 < attempts * FEW_SUCCESSES => ATTENTION,
         _ => GOOD,
     };
-    tile(badge, text, (attempts > 0).then(|| share(successes, attempts)))
+    let until = oldest.map(|at| ("The oldest delivery that waits is of", moment(Some(at))));
+    Tile { until, ..tile(badge, text, (attempts > 0).then(|| share(successes, attempts))) }
 }
 
 fn streams(streams: v1::StreamUsage, href: String) -> Tile {
@@ -183,7 +184,7 @@ fn streams(streams: v1::StreamUsage, href: String) -> Tile {
     if limit > 0 && open >= limit {
         text.push_str(" Another one is refused.");
     }
-    Tile { name: "Streams", badge, text, href, bars: Vec::new(), share: Some(share(open, limit)) }
+    Tile { name: "Streams", badge, text, until: None, href, bars: Vec::new(), share: Some(share(open, limit)) }
 }
 
 fn quota(month: Option<&v1::MonthUsage>, href: String) -> Tile {
@@ -193,12 +194,10 @@ fn quota(month: Option<&v1::MonthUsage>, href: String) -> Tile {
         _ if used * 100 >= limit * MUCH_USED => ATTENTION,
         _ => GOOD,
     };
-    let text = format!(
-        "{} requests of this month are used, by all projects of the organization. It ends on {}.",
-        used_of(used, limit),
-        time(end.as_ref())
-    );
-    Tile { name: "Quota", badge, text, href, bars: Vec::new(), share: Some(share(used, limit)) }
+    let text =
+        format!("{} requests of this month are used, by all projects of the organization.", used_of(used, limit));
+    let until = Some(("The month ends on", moment(end.as_ref())));
+    Tile { name: "Quota", badge, text, until, href, bars: Vec::new(), share: Some(share(used, limit)) }
 }
 
 fn expiring_keys(keys: &[v1::ApiKey], now_ms: i64, href: String) -> Tile {
@@ -217,7 +216,7 @@ fn expiring_keys(keys: &[v1::ApiKey], now_ms: i64, href: String) -> Tile {
         (_, 1) => (ATTENTION, format!("A key expires in the next 14 days: {}.", names.join(", "))),
         (_, number) => (ATTENTION, format!("{number} keys expire in the next 14 days: {}.", names.join(", "))),
     };
-    Tile { name: "Keys", badge, text, href, bars: Vec::new(), share: None }
+    Tile { name: "Keys", badge, text, until: None, href, bars: Vec::new(), share: None }
 }
 
 /// The length of a bar that shows a part of a whole.

@@ -2,22 +2,11 @@
 
 use thesis_proto::v1;
 
-use super::sdk::{SdkCall, literal};
-use crate::Operation;
-
-/// The call in one language.
-pub(super) struct CodeSample {
-    /// The name of the language on its tab.
-    pub(super) name: &'static str,
-    /// Suffix of the id of its tab.
-    pub(super) id: &'static str,
-    pub(super) text: String,
-}
-
-/// A text, quoted for a shell.
-fn shell(text: &str) -> String {
-    format!("'{}'", text.replace('\'', "'\\''"))
-}
+use super::sdk::SdkCall;
+use crate::{
+    Operation,
+    workspace::code_sample::{CodeSample, literal, shell},
+};
 
 /// The calls in each language, and by the SDKs where one of `operations` is the call. `has_body` is true if the call sends
 /// JSON.

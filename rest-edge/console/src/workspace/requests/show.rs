@@ -7,15 +7,12 @@ use axum::extract::Path;
 use http::StatusCode;
 use thesis_proto::{time::from_millis, v1};
 
-use super::{
-    KeyNames, TAB, Workspace, badge,
-    code::{self, CodeSample},
-    sdk::parameters,
-};
+use super::{KeyNames, TAB, Workspace, badge, code, sdk::parameters};
 use crate::{
     Page,
     failure::Failed,
     view::{Badge, Layout, render},
+    workspace::code_sample::CodeSample,
 };
 
 #[derive(Template)]

@@ -42,6 +42,9 @@ fn deliveries_that_fail_or_wait_are_a_concern() {
 
 #[test]
 fn limits_are_a_concern_before_they_are_reached() {
+    let month = v1::MonthUsage { end: Some(from_millis(NOW)), ..v1::MonthUsage::default() };
+    let until = super::quota(Some(&month), String::new()).until.unwrap();
+    assert_eq!((until.0, until.1.0.as_str()), ("The month ends on", moment(month.end.as_ref()).0.as_str()));
     let quota = |used| {
         let month = v1::MonthUsage { used, limit: 10, ..v1::MonthUsage::default() };
         super::quota(Some(&month), String::new()).badge.class
