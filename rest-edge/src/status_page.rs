@@ -290,6 +290,7 @@ mod tests {
             "&#60;1&#62;",
             "8 s ago",
             "Event to stream",
+            "<th scope=\"col\" class=\"number\">p90</th>",
             "12\u{202f}345",
             "1.23 ms",
             "45.7 ms",

@@ -102,6 +102,21 @@ async function read({ page }) {
   await page.waitForURL("**/docs/quick-start");
 }
 
+// A page is printed on white, with its code in each language and without what only a screen can use.
+async function printed({ page }) {
+  await page.goto("/docs/streams");
+  await page.emulateMedia({ media: "print", colorScheme: "dark" });
+  for (const part of [".bar", ".docs-bar", ".pages", ".toc", ".copies", ".copy", ".neighbours", ".foot"]) {
+    assert.ok((await page.locator(part).count()) > 0, part);
+    assert.equal(await page.locator(part).locator("visible=true").count(), 0, part);
+  }
+  const blocks = page.locator(".code").first().locator("pre");
+  assert.deepEqual(await blocks.evaluateAll((all) => all.map((block) => block.checkVisibility())), [true, true, true, true]);
+  const [red, green, blue] = await page.evaluate(() => getComputedStyle(document.body).color.match(/\d+/g).map(Number));
+  assert.ok(Math.max(red, green, blue) < 64, "the text is dark");
+  await page.emulateMedia({ media: null, colorScheme: null });
+}
+
 // The examples have the key that was made in this tab until it is forgotten, and no other one.
 async function filled({ page }) {
   const codes = () => page.locator("pre code").allTextContents();
@@ -162,9 +177,12 @@ walk(async (browser) => {
       if (!operation || OPERATIONS.includes(operation)) await open(reader, path, path.slice(1).replaceAll("/", " "));
     }
   }
+  // A page of a proto file is in no menu.
+  await open(reader, "/docs/grpc/account_service", "docs grpc account_service");
   await languages(reader);
   await searched(reader);
   await read(reader);
+  await printed(reader);
   await filled(reader);
   await tried(reader);
   const nowhere = await reader.page.goto("/docs/nowhere");

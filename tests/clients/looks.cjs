@@ -1,7 +1,8 @@
 // The look of a fixed set of pages in Chromium, in both themes and at three widths: no error of a script, nothing that scrolls
-// sideways but tables and code, no finding of axe-core, no shift of what is drawn, little to load, and a first page that is
-// there soon. Pictures of them are compared with those in `looks/`, so that a change of the look is seen and decided. With
-// UPDATE_LOOKS=1 the pictures are made anew. With SCREENSHOTS, a folder, pictures that differ are kept there.
+// sideways but tables and code, no finding of axe-core, no shift of what is drawn, little to load, and the Tab key alone is
+// enough. Pictures of them are compared with those in `looks/`, so that a change of the look is seen and decided. With
+// UPDATE_LOOKS=1 the pictures are made anew. With SCREENSHOTS, a folder, pictures that differ are kept there. A phone must show
+// each of them and every page of the documentation soon.
 const assert = require("node:assert/strict");
 const { existsSync, mkdirSync, readFileSync, writeFileSync } = require("node:fs");
 const { join } = require("node:path");
@@ -24,6 +25,8 @@ const PAGES = [
   ["sign-in", "/console/sign-in"],
   ["sign-up", "/console/sign-up"],
 ];
+// Pages of operations have one form, and so have those of proto files. These show most.
+const HEAVIEST = ["/docs/reference/listDeliveries", "/docs/grpc/account_service"];
 // Most bytes that a page and what it loads have on the wire. The reference describes every operation.
 const MAX_BYTES = 150 * 1024;
 const IS_HEAVY = new Set(["reference"]);
@@ -170,10 +173,52 @@ async function paintTime(browser, path) {
 }
 
 // Demands that a phone shows a page soon. A visit is late too where the machine is busy, so one of three must be in time.
-async function soon(browser, [name, path]) {
+async function soon(browser, path) {
   const times = [];
   while (times.length < 3 && !times.some((paint) => paint < MAX_PAINT_MS)) times.push(await paintTime(browser, path));
-  assert.ok(times.some((paint) => paint < MAX_PAINT_MS), `${name}: its largest paint is done after ${times.join(", ")} ms`);
+  assert.ok(times.some((paint) => paint < MAX_PAINT_MS), `${path}: its largest paint is done after ${times.join(", ")} ms`);
+}
+
+// The paths of all pages that everybody may read. The index of the search names every page of the documentation.
+async function paths() {
+  const index = await (await fetch(`${base}/docs/search.json`)).json();
+  const all = new Set([...PAGES.map(([, path]) => path), ...index.map(({ path }) => path.split("#")[0])]);
+  for (const path of HEAVIEST) assert.ok(all.has(path), path);
+  const isOneOfMany = (path) => /^\/docs\/(reference|grpc)\//.test(path) && !HEAVIEST.includes(path);
+  return [...all].filter((path) => !isOneOfMany(path));
+}
+
+// Marks what the Tab key must reach, of a group of radio buttons the chosen one. Gives the number of elements.
+function usable() {
+  const all = document.querySelectorAll("a[href], button, input, select, textarea, summary, [tabindex='0']");
+  const isUsable = (element) => element.tabIndex >= 0 && !element.disabled && (element.type !== "radio" || element.checked);
+  const isShown = (element) => element.checkVisibility({ visibilityProperty: true });
+  window.usable = new Set([...all].filter((element) => isUsable(element) && isShown(element)));
+  return window.usable.size;
+}
+
+// Takes the element that has the focus from those that are left. Null once the focus has left the page.
+function focused() {
+  const element = document.activeElement;
+  if (element === document.body) return null;
+  window.usable.delete(element);
+  return { isSeen: getComputedStyle(element).outlineStyle !== "none", html: element.outerHTML.slice(0, 120) };
+}
+
+// The Tab key alone reaches everything that can be used and leaves the page again. What has the focus is seen.
+async function keyboard(browser, [name, path]) {
+  const { context, page } = await load(browser, path, { viewport: { width: 1440, height: 900 } });
+  const count = await page.evaluate(usable);
+  assert.ok(count > 5, `${name}: ${count} elements can be used`);
+  for (let presses = 0, focus = {}; focus; presses += 1) {
+    assert.ok(presses < 400, `${name}: the focus does not leave the page`);
+    await page.keyboard.press("Tab");
+    focus = await page.evaluate(focused);
+    assert.ok(focus?.isSeen ?? true, `${name}: one does not see the focus on ${focus?.html}`);
+  }
+  const left = await page.evaluate(() => [...window.usable].map(({ outerHTML }) => outerHTML.slice(0, 120)));
+  assert.deepEqual(left, [], `${name}: the Tab key does not reach them`);
+  await context.close();
 }
 
 // The theme that is chosen once is there on every page before anything is drawn, until the system's is chosen again.
@@ -236,9 +281,11 @@ walk(async (browser) => {
   assert.equal(await canvas.evaluate(difference, [white, black, NEAR]), 1);
   assert.equal(await canvas.evaluate(difference, [white, white, NEAR]), 0);
   await themes(browser);
+  for (const path of await paths()) await soon(browser, path);
   const wrong = [];
   for (const page of PAGES) {
-    await soon(browser, page);
+    // Its hundreds of links have the form of the guide's.
+    if (page[0] !== "errors") await keyboard(browser, page);
     for (const theme of THEMES) {
       for (const size of SIZES) {
         const picture = await judged(browser, page, theme, size);

@@ -6,6 +6,9 @@ use thesis_proto::error::ErrorCode;
 use super::*;
 use crate::v1::routes;
 
+/// Maximum number of words, without code, of a page that leads to a first program.
+const MAX_WORDS: usize = 800;
+
 fn built() -> (Site, Menu, Vec<page::Page>) {
     let site = Site::new("https://data.test", 1_795_442_700_123);
     let menu = menu(&site);
@@ -87,6 +90,22 @@ fn a_page_leads_to_its_neighbours() {
     assert_eq!(paths("/docs/sandbox"), (some("/docs/keys-and-environments"), some("/docs/sdks")));
     assert_eq!(paths("/docs/simulation").1, None);
     assert_eq!(paths("/docs"), (None, None));
+}
+
+#[test]
+fn a_newcomer_reads_little_before_a_first_program_works() {
+    let (_, _, pages) = built();
+    let words = |text: &str| text.split_whitespace().count();
+    for path in ["/docs/quick-start", "/docs/streams", "/docs/webhooks"] {
+        let page = pages.iter().find(|page| page.path == path).unwrap();
+        let parts = page.parts.iter().map(|part| words(&part.title) + words(&part.text));
+        let count = words(&page.title) + words(&page.intro) + parts.sum::<usize>();
+        // The page has its program. The lower limit fails if parts of the text are not counted.
+        assert!(
+            page.body.contains("<code class=\"python\">") && (400..=MAX_WORDS).contains(&count),
+            "{path}: {count} words"
+        );
+    }
 }
 
 #[test]
