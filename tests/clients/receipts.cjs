@@ -14,7 +14,7 @@ const EXPECTED = (wrong) => ({ null: "Valid", unreadable: "Not readable" })[wron
 
 // What the sentence says of each word of the vectors.
 const PHRASES = {
-  unreadable: /is empty|cut off|can be read in two ways|neither a receipt nor|is no complete receipt/,
+  unreadable: /is empty|cut off|not JSON|127 levels|can be read in two ways|neither a receipt nor|is no complete receipt/,
   number: /The field evidence\.\S+ has a number that is not whole/,
   evidence: /evidence is not complete/,
   salt: /salt does not have 16 bytes/,
