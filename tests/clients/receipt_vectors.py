@@ -246,7 +246,23 @@ def wrong_documents(valid):
     yield "changed-verdict", changed(statement, "verdict", "verified", True), {}, "signature"
     yield "changed-claim", changed(statement, "claim", "handle", "@bob"), {}, "signature"
     yield "statement-signature", changed(statement, "signature", statement["signature"][:-1]), {}, "form"
+    yield from other_spellings(plain)
     yield from wrong_file_receipts(valid["archive-file"])
+
+
+def other_spellings(receipt):
+    """Receipts with the same bytes in another spelling, which lenient readers take."""
+    salt, proof = receipt["salt"], receipt["proof"]
+    yield "salt-without-padding", changed(receipt, "salt", salt.rstrip("=")), {}, "salt"
+    yield "salt-with-newline", changed(receipt, "salt", salt + "\n"), {}, "salt"
+    # The last letter before the padding has four bits that mean nothing.
+    trailing = salt[:21] + chr(ord(salt[21]) + 1) + "=="
+    yield "salt-with-more-bits", changed(receipt, "salt", trailing), {}, "salt"
+    yield "proof-with-crlf", changed(receipt, "proof", proof.replace("\n", "\r\n")), {}, "form"
+    yield "hash-without-padding", changed(receipt, "proof", swapped(proof, "=\n", "\n")), {}, "form"
+    yield "index-07", changed(receipt, "proof", swapped(proof, "index 6\n", "index 06\n")), {}, "form"
+    upper_case = swapped(str(KEY), KEY.id.hex(), KEY.id.hex().upper())
+    yield "key-id-in-upper-case", changed(receipt, "keys", [upper_case]), {}, "key"
 
 
 def wrong_file_receipts(receipt):
@@ -256,6 +272,8 @@ def wrong_file_receipts(receipt):
     yield "file-other-kind", changed(receipt, "kind", "events"), {}, "file"
     yield "file-other-hash", changed(receipt, "sha256", other_hash), {}, "file"
     yield "file-other-evidence", changed(receipt, "evidence", other_hash), {}, "entry"
+    yield "file-hash-in-upper-case", changed(receipt, "sha256", receipt["sha256"].upper()), {}, "file"
+    yield "file-evidence-in-upper-case", changed(receipt, "evidence", receipt["evidence"].upper()), {}, "entry"
     stored = file_entry(FILE_SEQUENCE, FILE)
     yield "file-cut-off-entry", receipt | entry_fields(stored[:-1]), {}, "entry"
     yield "file-entry-of-thesis", receipt | entry_fields(protobuf({1: "evt_1", 4: b""})), {}, "entry"

@@ -228,7 +228,7 @@ func (w witness) Verify(text, signature []byte) bool {
 // verifier reads the key of a log or of a witness.
 func verifier(text string) (note.Verifier, error) {
 	parts := strings.SplitN(text, "+", 3)
-	if len(parts) != 3 {
+	if len(parts) != 3 || strings.ToLower(parts[1]) != parts[1] {
 		return nil, errors.New("not a key")
 	}
 	key, err := base64.StdEncoding.DecodeString(parts[2])
@@ -276,6 +276,10 @@ func verify(content []byte, trusted, witnesses []string) error {
 	}
 	if !namesAreUnique(json.NewDecoder(bytes.NewReader(content))) {
 		return errors.New("an object has two fields of one name")
+	}
+	// encoding/json skips newlines in base64, and bits that mean nothing.
+	if salt, isThere := exact["salt"]; isThere && salt != base64.StdEncoding.EncodeToString(doc.Salt) {
+		return errors.New("the salt is no base64")
 	}
 	checkpoint, path, index := doc.Checkpoint, []tlog.Hash{}, int64(0)
 	if doc.Object == "receipt" {
