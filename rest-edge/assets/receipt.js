@@ -93,7 +93,7 @@ const receipts = (() => {
 
   // Reads a key: its name, its id in hexadecimal digits, and its type before the public key in base64.
   const readKey = async (text) => {
-    const [, name, id, encoded] = text.match(/^([^+\s]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)$/u) ?? [];
+    const [, name, id, encoded] = text.match(/^([^+\s\p{Cc}]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)$/u) ?? [];
     demand(encoded !== undefined, "A key has the form name+id+key, as the service lists its keys.");
     const content = unbase64(encoded, "key");
     const [type] = content;
@@ -112,7 +112,7 @@ const receipts = (() => {
     const lines = note.slice(end + 2, -1).split("\n");
     demand(lines.length <= MAX_SIGNATURES, `The ${what} has too many signatures.`);
     const signatures = lines.map((line) => {
-      const [, name, encoded] = line.match(/^— ([^+\s]+) ([A-Za-z0-9+/=]+)$/u) ?? [];
+      const [, name, encoded] = line.match(/^— ([^+\s\p{Cc}]+) ([A-Za-z0-9+/=]+)$/u) ?? [];
       demand(encoded !== undefined, `The ${what} has a line that is no signature.`);
       const content = unbase64(encoded, "signature");
       demand(content.length > 4, `A signature of the ${what} is too short.`);
