@@ -24,6 +24,10 @@ const receipts = (() => {
     if (!holds) throw new Invalid(message);
   };
 
+  const refuse = (isUnreadable, message) => {
+    if (isUnreadable) throw new Unreadable(message);
+  };
+
   const bytes = (...parts) =>
     Uint8Array.from(parts.flatMap((part) => [...(typeof part === "string" ? encoder.encode(part) : part)]));
 
@@ -57,11 +61,8 @@ const receipts = (() => {
       const field = (name) => `${canonical(name, path)}:${canonical(value[name], `${path}.${name}`)}`;
       return `{${Object.keys(value).sort().map(field).join(",")}}`;
     }
-    demand(typeof value !== "string" || value.isWellFormed(), `The field ${path} has an incomplete character.`);
-    demand(
-      typeof value !== "number" || Number.isSafeInteger(value),
-      `The field ${path} has a number that is not whole, or is beyond 2^53 - 1.`,
-    );
+    const isRounded = typeof value === "number" && !Number.isSafeInteger(value);
+    demand(!isRounded, `The field ${path} has a number that is not whole, or is beyond 2^53 - 1.`);
     return JSON.stringify(value);
   };
 
@@ -92,14 +93,12 @@ const receipts = (() => {
 
   // Reads a key: its name, its id in hexadecimal digits, and its type before the public key in base64.
   const readKey = async (text) => {
-    const [, name, id, encoded] = text.match(/^([^+\s]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)$/u) ?? [];
+    const [, name, id, encoded] = text.match(/^([^+\s\p{Cc}]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)$/u) ?? [];
     demand(encoded !== undefined, "A key has the form name+id+key, as the service lists its keys.");
     const content = unbase64(encoded, "key");
     const [type] = content;
-    demand(
-      content.length === 1 + HASH_BYTES && (type === SIGNATURE || type === COSIGNATURE),
-      "A key is not one of Ed25519.",
-    );
+    const isEd25519 = content.length === 1 + HASH_BYTES && [SIGNATURE, COSIGNATURE].includes(type);
+    demand(isEd25519, "A key is not one of Ed25519.");
     const hash = await sha256(name, "\n", content);
     demand(hex(hash.slice(0, 4)) === id, `The id of the key ${name} does not belong to it.`);
     return { text, name, id, type, content: content.slice(1) };
@@ -113,7 +112,7 @@ const receipts = (() => {
     const lines = note.slice(end + 2, -1).split("\n");
     demand(lines.length <= MAX_SIGNATURES, `The ${what} has too many signatures.`);
     const signatures = lines.map((line) => {
-      const [, name, encoded] = line.match(/^— ([^+\s]+) ([A-Za-z0-9+/=]+)$/u) ?? [];
+      const [, name, encoded] = line.match(/^— ([^+\s\p{Cc}]+) ([A-Za-z0-9+/=]+)$/u) ?? [];
       demand(encoded !== undefined, `The ${what} has a line that is no signature.`);
       const content = unbase64(encoded, "signature");
       demand(content.length > 4, `A signature of the ${what} is too short.`);
@@ -188,9 +187,8 @@ const receipts = (() => {
       thesis_id: "string", evidence: "any", salt: "string", index: "count", proof: "string", keys: "strings",
       livemode: "boolean",
     },
-    statement: {
-      claim: "any", verdict: "any", checkpoint: "string", signature: "string", keys: "strings", livemode: "boolean",
-    },
+    statement: { claim: "any", verdict: "any", checkpoint: "string", signature: "string",
+      keys: "strings", livemode: "boolean" },
   };
   const PROFILE = { id: "string", handle: "string" };
   const TOKEN = { id: "string", chain: "string", address: "string", symbol: "string" };
@@ -226,7 +224,8 @@ const receipts = (() => {
   };
 
   // Reads JSON as the command does. It refuses what `JSON.parse` rounds: a number that is not written as a whole one
-  // becomes 0.5, which no field may have. It also refuses two fields of one name, of which `JSON.parse` keeps the last.
+  // becomes 0.5, which no field may have. It also refuses two fields of one name, of which `JSON.parse` keeps the last,
+  // numbers that it makes infinite, and halves of surrogate pairs.
   const parse = (text) => {
     JSON.parse(text);
     // The names of each object that is open; a list has none.
@@ -235,19 +234,22 @@ const receipts = (() => {
     const exact = text.replace(tokens, (token, colon) => {
       if (token === "[" || token === "{") open.push(new Set());
       if (token === "]" || token === "}") open.pop();
-      if (open.length > MAX_DEPTH) {
-        throw new Unreadable(`The file is not readable: it has more than ${MAX_DEPTH} levels.`);
-      }
+      refuse(open.length > MAX_DEPTH, `The file is not readable: it has more than ${MAX_DEPTH} levels.`);
       if (colon !== undefined) {
         const [names, name] = [open.at(-1), JSON.parse(token.slice(0, -colon.length))];
-        if (names.has(name)) {
-          throw new Unreadable(`The file can be read in two ways: an object has two fields ${JSON.stringify(name)}.`);
-        }
+        const problem = `an object has two fields ${JSON.stringify(name)}`;
+        refuse(names.has(name), `The file can be read in two ways: ${problem}.`);
         names.add(name);
       }
-      return /^-?[0-9]/.test(token) && !/^(0|-?[1-9][0-9]*)$/.test(token) ? "0.5" : token;
+      const isNumber = /^-?[0-9]/.test(token);
+      refuse(isNumber && !Number.isFinite(Number(token)), "The file is not JSON: it has a number that is too large.");
+      return isNumber && !/^(0|-?[1-9][0-9]*)$/.test(token) ? "0.5" : token;
     });
-    return JSON.parse(exact);
+    return JSON.parse(exact, (name, value) => {
+      const isWhole = name.isWellFormed() && (typeof value !== "string" || value.isWellFormed());
+      refuse(!isWhole, "The file is not JSON: a text has an incomplete character.");
+      return value;
+    });
   };
 
   // Reads a file. One that is no receipt and no statement is unreadable.
@@ -258,23 +260,20 @@ const receipts = (() => {
     } catch {
       throw new Unreadable("The file is not a text in UTF-8.");
     }
-    if (text.trim() === "") throw new Unreadable("The file is empty.");
+    refuse(text.trim() === "", "The file is empty.");
     try {
       document = parse(text);
     } catch (error) {
       if (error instanceof Unreadable) throw error;
       // A file that was cut off does not end with a brace, unless the cut is behind an inner object.
       const isCutOff = text.trimStart().startsWith("{") && !text.trimEnd().endsWith("}");
-      throw new Unreadable(
-        isCutOff ? "The file is cut off: its JSON has no end." : "The file is not JSON, or it is cut off.",
-      );
+      throw new Unreadable(`The file is ${isCutOff ? "cut off: its JSON has no end" : "not JSON, or it is cut off"}.`);
     }
-    const fields = Object.hasOwn(FIELDS, document?.object) ? FIELDS[document.object] : undefined;
-    if (!fields) throw new Unreadable("The file is neither a receipt nor a statement.");
+    const [, fields] = Object.entries(FIELDS).find(([object]) => object === document?.object) ?? [];
+    refuse(!fields, "The file is neither a receipt nor a statement.");
     const wrong = wrongField(document, isOfFile(document) ? FILE_FIELDS : fields);
-    if (wrong !== undefined) {
-      throw new Unreadable(`The file is no complete ${document.object}: its field ${wrong} is missing or wrong.`);
-    }
+    const sentence = `The file is no complete ${document.object}: its field ${wrong} is missing or wrong.`;
+    refuse(wrong !== undefined, sentence);
     return document;
   };
 

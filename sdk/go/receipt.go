@@ -131,7 +131,7 @@ func (d *document) verifyThesis(trusted, witnesses []verifierKey) (*VerifiedRece
 	if err != nil {
 		return nil, invalid("number", "the evidence %v", err)
 	}
-	evidence, err := readEvidence(d.evidence, canonical)
+	evidence, err := readEvidence(d.evidence)
 	if err != nil {
 		return nil, err
 	}
@@ -154,7 +154,7 @@ func (d *document) verifyThesis(trusted, witnesses []verifierKey) (*VerifiedRece
 }
 
 // readEvidence reads the fields that every evidence has. Their names are compared exactly.
-func readEvidence(value any, canonical []byte) (*ReceiptEvidence, error) {
+func readEvidence(value any) (*ReceiptEvidence, error) {
 	fields := fieldsOf(value)
 	profile, token := fieldsOf(fields["profile"]), fieldsOf(fields["token"])
 	isComplete := true
@@ -170,13 +170,21 @@ func readEvidence(value any, canonical []byte) (*ReceiptEvidence, error) {
 		isComplete = false
 	}
 	kinds := []any{"thesis.created", "thesis.edited", "thesis.deleted"}
-	if _, isNumber := wholeNumber(fields["sequence"]); !isNumber || !isComplete || !slices.Contains(kinds, fields["type"]) {
+	sequence, isNumber := wholeNumber(fields["sequence"])
+	if !isNumber || !isComplete || !slices.Contains(kinds, fields["type"]) {
 		return nil, invalid("evidence", "a field of the evidence is missing or of another type")
 	}
+	// Unmarshal ignores the case of names, so it would take a field of a later version for one of these.
 	evidence := new(ReceiptEvidence)
-	if err := json.Unmarshal(canonical, evidence); err != nil {
-		return nil, invalid("evidence", "the evidence has another form: %v", err)
+	evidence.Type, evidence.Dataset = fieldText(fields, "type"), fieldText(fields, "dataset")
+	evidence.Sequence, evidence.ThesisID = sequence, fieldText(fields, "thesis_id")
+	evidence.Profile.ID, evidence.Profile.Handle = fieldText(profile, "id"), fieldText(profile, "handle")
+	evidence.Token.ID, evidence.Token.Chain = fieldText(token, "id"), fieldText(token, "chain")
+	evidence.Token.Address, evidence.Token.Symbol = fieldText(token, "address"), fieldText(token, "symbol")
+	if text, isText := text.(string); isText {
+		evidence.Text = &text
 	}
+	evidence.CreatedAt, evidence.RecordedAt = fieldText(fields, "created_at"), fieldText(fields, "recorded_at")
 	return evidence, nil
 }
 
@@ -312,6 +320,12 @@ func readDocument(content []byte) (*document, error) {
 	}
 	if _, err := decoder.Token(); err != io.EOF {
 		return nil, invalid("unreadable", "something follows its JSON")
+	}
+	if err := checkValue(value, 0); err != nil {
+		return nil, invalid("unreadable", "it is no JSON that every reader takes: %v", err)
+	}
+	if hasLoneSurrogate(content) {
+		return nil, invalid("unreadable", "it is no JSON: a text has an incomplete character")
 	}
 	if name, isTwice := nameTwice(json.NewDecoder(bytes.NewReader(content))); isTwice {
 		return nil, invalid("unreadable", "it can be read in two ways: an object has two fields %q", name)

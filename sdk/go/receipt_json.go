@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -12,6 +14,9 @@ import (
 
 // maxInteger is the largest whole number that every reader of JSON keeps.
 const maxInteger = 1<<53 - 1
+
+// maxDepth is the number of levels that the command reads.
+const maxDepth = 127
 
 // fieldReader reads the fields of an object and keeps the names of those that are missing or of another type.
 type fieldReader struct {
@@ -23,6 +28,12 @@ type fieldReader struct {
 func fieldsOf(value any) map[string]any {
 	fields, _ := value.(map[string]any)
 	return fields
+}
+
+// fieldText returns the text in a field, and an empty one if there is none.
+func fieldText(fields map[string]any, name string) string {
+	text, _ := fields[name].(string)
+	return text
 }
 
 func (r *fieldReader) check(name string, isRight bool) {
@@ -91,6 +102,41 @@ func nameTwice(decoder *json.Decoder) (string, bool) {
 	}
 	_, _ = decoder.Token() // The end of the list or the object.
 	return "", false
+}
+
+// checkValue refuses what other readers of JSON refuse: more levels than maxDepth, and numbers beyond the range of a
+// float64.
+func checkValue(value any, depth int) error {
+	var inner []any
+	switch value := value.(type) {
+	case json.Number:
+		_, err := value.Float64()
+		return err
+	case []any:
+		inner = value
+	case map[string]any:
+		inner = slices.Collect(maps.Values(value))
+	default:
+		return nil
+	}
+	if depth == maxDepth {
+		return fmt.Errorf("it has more than %d levels", maxDepth)
+	}
+	for _, one := range inner {
+		if err := checkValue(one, depth+1); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// escape finds the escapes in JSON. A whole surrogate pair is one match, and half of a pair is in the group.
+var escape = regexp.MustCompile(`\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F])|.)`)
+
+// hasLoneSurrogate reports whether a text in JSON has half of a surrogate pair. encoding/json replaces it with U+FFFD,
+// so it would take such a text for another one. The content must be JSON, which has backslashes in texts alone.
+func hasLoneSurrogate(content []byte) bool {
+	return slices.ContainsFunc(escape.FindAllSubmatchIndex(content, -1), func(match []int) bool { return match[2] >= 0 })
 }
 
 // wholeNumber reads a number that is written as a whole one.

@@ -74,6 +74,21 @@ func TestReceiptsAreJudgedAsTheVectorsSay(t *testing.T) {
 	}
 }
 
+func TestFieldsOfEvidenceHaveTheirExactNames(t *testing.T) {
+	evidence, err := readEvidence(map[string]any{
+		"type": "thesis.deleted", "dataset": "live", "sequence": json.Number("7"), "thesis_id": "th_1",
+		"profile":    map[string]any{"id": "fp_1", "handle": "@ann", "handLE": "@bob"},
+		"token":      map[string]any{"id": "tk_1", "chain": "base", "address": "0xRuN", "symbol": "$RUN"},
+		"created_at": "2026-11-23T20:39:28.928Z", "recorded_at": "2026-11-23T20:39:29.004Z", "Text": "I was first.",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if evidence.Text != nil || evidence.Profile.Handle != "@ann" || evidence.Sequence != 7 {
+		t.Errorf("%+v", evidence)
+	}
+}
+
 func TestNoMutationIsValid(t *testing.T) {
 	var mutations []struct {
 		File  string

@@ -16,6 +16,7 @@ STATEMENT = "trade-thesis statement v1"
 SIGNATURE, COSIGNATURE = 1, 4
 SALT_BYTES = 16
 MAX_SIGNATURES = 64
+MAX_LEVELS = 127
 # The field of a stored entry that is about an archive file.
 FILE_FIELD = 17
 
@@ -358,7 +359,18 @@ def unique(pairs):
 
 def parse(text):
     """A document as its text has it. Numbers stay as they are written: 7.0 is not 7."""
-    return json.loads(text, parse_int=whole, parse_float=fraction, object_pairs_hook=unique)
+    value = json.loads(text, parse_int=whole, parse_float=fraction, parse_constant=fraction, object_pairs_hook=unique)
+    demand(levels(value) <= MAX_LEVELS, f"more than {MAX_LEVELS} levels")
+    try:
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise Invalid("half of a surrogate pair") from error
+    return value
+
+
+def levels(value):
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else None
+    return 0 if inner is None else 1 + max(map(levels, inner), default=0)
 
 
 def read(path):

@@ -3,15 +3,15 @@
 `receipt_vectors.py FOLDER` writes them into a folder that is empty or has older vectors. It needs the packages of
 `receipt_formats.py`."""
 
-import copy
-import json
 import pathlib
-import re
 import sys
 
+from receipt_edits import changed, dump, swapped, with_field, without, written
 from receipt_formats import COSIGNATURE, FILE_FIELD, Key, canonical, checkpoint_text, consistency, encode, inclusion
 from receipt_formats import leaf_hash, node_hash, protobuf, root, sha256, statement_text
+from receipt_mutations import FILES as MUTATED
 from receipt_mutations import mutations
+from receipt_unreadable import unreadable
 
 GENERATION = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
 LIVE, SANDBOX = f"trade-thesis/live/{GENERATION}", f"trade-thesis/sandbox/{GENERATION}"
@@ -178,27 +178,14 @@ def documents():
     yield "archive-file", archived, {"trusted": [str(SANDBOX_KEY)]}
     claim = {"handle": "@ann", "token": "$RUN", "created_after": "2026-11-01T00:00:00Z", "contains": "größer 🚀"}
     verdict = {"object": "thesis_verification", "verified": False, "reason": "THESIS_NOT_FOUND", "profile_id": None}
+    replaced = evidence(1, "The bytes \ufffd are recorded.")
+    other = Log(KEY, 1)
+    other.record(replaced)
+    yield "replacement-character", other.receipt(replaced), {}
+    # Neither a backslash before "ud83d" nor a whole pair is half of one, and 127 levels are allowed.
+    fields = f'"later": ["\\\\ud83d", "\\ud83d\\ude80", {"[" * 125}{"]" * 125}]'
+    yield "unknown-fields", with_field(log.receipt(recorded["plain"]), fields), {}
     yield "statement", log.statement(claim, verdict), {"trusted": [str(KEY)]}
-
-
-def changed(document, *path_and_value):
-    *path, last, value = path_and_value
-    copied = copy.deepcopy(document)
-    at = copied
-    for name in path:
-        at = at[name]
-    at[last] = value
-    return copied
-
-
-def written(document, name, number):
-    """The text of a document in which the number of one field has another form."""
-    return re.sub(rf'("{name}": )-?[0-9]+', rf"\g<1>{number}", dump(document), count=1)
-
-
-def swapped(text, one, other):
-    assert one in text, one
-    return text.replace(one, other, 1)
 
 
 def wrong_documents(valid):
@@ -259,7 +246,23 @@ def wrong_documents(valid):
     yield "changed-verdict", changed(statement, "verdict", "verified", True), {}, "signature"
     yield "changed-claim", changed(statement, "claim", "handle", "@bob"), {}, "signature"
     yield "statement-signature", changed(statement, "signature", statement["signature"][:-1]), {}, "form"
+    yield from other_spellings(plain)
     yield from wrong_file_receipts(valid["archive-file"])
+
+
+def other_spellings(receipt):
+    """Receipts with the same bytes in another spelling, which lenient readers take."""
+    salt, proof = receipt["salt"], receipt["proof"]
+    yield "salt-without-padding", changed(receipt, "salt", salt.rstrip("=")), {}, "salt"
+    yield "salt-with-newline", changed(receipt, "salt", salt + "\n"), {}, "salt"
+    # The last letter before the padding has four bits that mean nothing.
+    trailing = salt[:21] + chr(ord(salt[21]) + 1) + "=="
+    yield "salt-with-more-bits", changed(receipt, "salt", trailing), {}, "salt"
+    yield "proof-with-crlf", changed(receipt, "proof", proof.replace("\n", "\r\n")), {}, "form"
+    yield "hash-without-padding", changed(receipt, "proof", swapped(proof, "=\n", "\n")), {}, "form"
+    yield "index-07", changed(receipt, "proof", swapped(proof, "index 6\n", "index 06\n")), {}, "form"
+    upper_case = swapped(str(KEY), KEY.id.hex(), KEY.id.hex().upper())
+    yield "key-id-in-upper-case", changed(receipt, "keys", [upper_case]), {}, "key"
 
 
 def wrong_file_receipts(receipt):
@@ -269,6 +272,8 @@ def wrong_file_receipts(receipt):
     yield "file-other-kind", changed(receipt, "kind", "events"), {}, "file"
     yield "file-other-hash", changed(receipt, "sha256", other_hash), {}, "file"
     yield "file-other-evidence", changed(receipt, "evidence", other_hash), {}, "entry"
+    yield "file-hash-in-upper-case", changed(receipt, "sha256", receipt["sha256"].upper()), {}, "file"
+    yield "file-evidence-in-upper-case", changed(receipt, "evidence", receipt["evidence"].upper()), {}, "entry"
     stored = file_entry(FILE_SEQUENCE, FILE)
     yield "file-cut-off-entry", receipt | entry_fields(stored[:-1]), {}, "entry"
     yield "file-entry-of-thesis", receipt | entry_fields(protobuf({1: "evt_1", 4: b""})), {}, "entry"
@@ -277,15 +282,6 @@ def wrong_file_receipts(receipt):
     yield "file-other-index", changed(receipt, "index", receipt["index"] + 1), {}, "index"
     yield "file-other-livemode", changed(receipt, "livemode", True), {}, "livemode"
     yield "file-changed-salt", changed(receipt, "salt", encode(bytes(16))), {}, "root"
-
-
-def without(document, *path):
-    copied = copy.deepcopy(document)
-    at = copied
-    for name in path[:-1]:
-        at = at[name]
-    del at[path[-1]]
-    return copied
 
 
 def valid_but_shorter(receipt):
@@ -300,35 +296,6 @@ def forged(receipt):
     recorded = changed(receipt, "evidence", "text", "I was first.")["evidence"]
     log.record(recorded)
     return log.receipt(recorded)
-
-
-def unreadable(valid):
-    """Texts that are no document at all."""
-    text = dump(valid["plain"])
-    yield "cut-off", text[: len(text) // 2]
-    yield "empty", ""
-    yield from ambiguous(valid)
-    yield "index-6.0", written(valid["plain"], "index", "6.0")
-    yield "key-number", dump(changed(valid["plain"], "keys", [1]))
-    yield "other-object", dump({"object": "thesis"})
-    yield "file-without-date", dump(without(valid["archive-file"], "date"))
-    yield "file-without-entry", dump(without(valid["archive-file"], "entry"))
-    yield "missing-field", dump({name: value for name, value in valid["plain"].items() if name != "salt"})
-
-
-def ambiguous(valid):
-    """Texts with two fields of one name in one object. Readers that keep the last of them see a valid receipt."""
-    text = dump(valid["plain"])
-    forged_text = '"text": "I was first."'
-    yield "two-texts", swapped(text, '"text":', f'{forged_text},\n  "text":')
-    # Readers that keep the first one see a valid receipt.
-    yield "two-texts-first", swapped(text, f'"text": "{PLAIN}"', f'"text": "{PLAIN}",\n  {forged_text}')
-    escaped = forged_text.replace("text", "\\u0074ext")
-    yield "two-texts-escaped", swapped(text, '"text":', f'{escaped},\n  "text":')
-    yield "two-names", swapped(text, '"handle":', '"handle": "@bob",\n   "handle":')
-    yield "two-equal-fields", swapped(text, '"livemode":', '"livemode": true,\n "livemode":')
-    yield "two-unknown-fields", swapped(text, "{", '{\n "later": [[{"a": {}, "b": 1, "a": {}}]],')
-    yield "two-verdicts", swapped(dump(valid["statement"]), '"verified":', '"verified": true,\n  "verified":')
 
 
 def tree():
@@ -351,10 +318,6 @@ def tree():
     }
 
 
-def dump(value):
-    return json.dumps(value, ensure_ascii=False, indent=1) + "\n"
-
-
 def files():
     """The files by their paths."""
     listed, made = [], {}
@@ -367,7 +330,7 @@ def files():
 
     for name, document, how in documents():
         valid[name] = document
-        add("valid", name, dump(document), how)
+        add("valid", name, document if isinstance(document, str) else dump(document), how)
     for name, document, how, why in wrong_documents(valid):
         add("invalid", name, document if isinstance(document, str) else dump(document), how, why)
     for name, text in unreadable(valid):
@@ -380,7 +343,7 @@ def files():
         "tree": tree(),
         "documents": listed,
     }
-    listed_mutations = mutations({name: dump(document) for name, document in valid.items()})
+    listed_mutations = mutations({name: dump(valid[name]) for name in MUTATED})
     return made | {"vectors.json": dump(index), "mutations.json": listed_mutations}
 
 

@@ -14,11 +14,11 @@ const EXPECTED = (wrong) => ({ null: "Valid", unreadable: "Not readable" })[wron
 
 // What the sentence says of each word of the vectors.
 const PHRASES = {
-  unreadable: /is empty|cut off|can be read in two ways|neither a receipt nor|is no complete receipt/,
+  unreadable: /is empty|cut off|not JSON|127 levels|can be read in two ways|neither a receipt nor|is no complete receipt/,
   number: /The field evidence\.\S+ has a number that is not whole/,
   evidence: /evidence is not complete/,
-  salt: /salt does not have 16 bytes/,
-  form: /no checkpoint|no signatures|line that is no signature|not base64|another form|lacks its/,
+  salt: /salt does not have 16 bytes|salt is not base64/,
+  form: /no checkpoint|no signatures|line that is no signature|not base64|another form|lacks its|is not a number/,
   origin: /not a log of this service/,
   thesis: /another thesis than its evidence/,
   entry: /not the SHA-256 of the entry|not that of an archive file/,
@@ -31,7 +31,7 @@ const PHRASES = {
   length: /^The proof has \d+ hashes, and no proof for the entry \d+ of \d+ entries has that many/,
   root: /^The evidence and the salt do not belong to the hashes of the proof/,
   keys: /lists no key/,
-  key: /id of the key .* does not belong/,
+  key: /id of the key .* does not belong|A key has the form/,
   unsigned: /not signed by a key that the file lists/,
   signature: /signature of .* is wrong/,
   untrusted: /none of the keys that you trust/,

@@ -12,9 +12,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"log"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -73,7 +75,45 @@ const maxInteger = 1<<53 - 1
 func decode(content []byte, into any) error {
 	decoder := json.NewDecoder(bytes.NewReader(content))
 	decoder.UseNumber()
-	return decoder.Decode(into)
+	if err := decoder.Decode(into); err != nil {
+		return err
+	}
+	if _, err := decoder.Token(); err != io.EOF {
+		return errors.New("something follows the JSON")
+	}
+	return nil
+}
+
+// escape finds the escapes in JSON. A whole surrogate pair is one match, and half of a pair is in the group.
+var escape = regexp.MustCompile(`\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F])|.)`)
+
+// check refuses JSON that encoding/json takes and others refuse: half of a surrogate pair, a number that is too large,
+// and more than 127 levels.
+func check(content []byte) error {
+	for _, match := range escape.FindAllSubmatchIndex(content, -1) {
+		if match[2] >= 0 {
+			return errors.New("half of a surrogate pair")
+		}
+	}
+	decoder, depth := json.NewDecoder(bytes.NewReader(content)), 0
+	for {
+		switch token, err := decoder.Token(); token {
+		case json.Delim('{'), json.Delim('['):
+			depth++
+		case json.Delim('}'), json.Delim(']'):
+			depth--
+		default:
+			if err == io.EOF {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+		}
+		if depth > 127 {
+			return errors.New("more than 127 levels")
+		}
+	}
 }
 
 // namesAreUnique tells whether no object has two fields of one name. The content must be JSON.
@@ -188,7 +228,7 @@ func (w witness) Verify(text, signature []byte) bool {
 // verifier reads the key of a log or of a witness.
 func verifier(text string) (note.Verifier, error) {
 	parts := strings.SplitN(text, "+", 3)
-	if len(parts) != 3 {
+	if len(parts) != 3 || strings.ToLower(parts[1]) != parts[1] {
 		return nil, errors.New("not a key")
 	}
 	key, err := base64.StdEncoding.DecodeString(parts[2])
@@ -223,8 +263,23 @@ func verify(content []byte, trusted, witnesses []string) error {
 	if err := decode(content, &doc); err != nil {
 		return err
 	}
+	if err := check(content); err != nil {
+		return err
+	}
+	// encoding/json ignores the case of names, and takes null for a text that is absent.
+	var exact map[string]any
+	if err := decode(content, &exact); err != nil {
+		return err
+	}
+	if entry, isThere := exact["entry"]; exact["livemode"] == nil || (isThere && entry == nil) {
+		return errors.New("a field is missing")
+	}
 	if !namesAreUnique(json.NewDecoder(bytes.NewReader(content))) {
 		return errors.New("an object has two fields of one name")
+	}
+	// encoding/json skips newlines in base64, and bits that mean nothing.
+	if salt, isThere := exact["salt"]; isThere && salt != base64.StdEncoding.EncodeToString(doc.Salt) {
+		return errors.New("the salt is no base64")
 	}
 	checkpoint, path, index := doc.Checkpoint, []tlog.Hash{}, int64(0)
 	if doc.Object == "receipt" {

@@ -8,7 +8,8 @@ const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?|[[{\]}]|-?[0-9][0-9.eE+-]*/g;
 
 /**
  * Reads JSON. `JSON.parse` rounds numbers, so one that is not written as a whole number becomes a fraction, which no
- * field may have. It also keeps the last of two fields of one name, so these are refused.
+ * field may have. It also keeps the last of two fields of one name, so these are refused, as are numbers that it makes
+ * infinite and halves of surrogate pairs.
  */
 export function parseExact(text: string): unknown {
   JSON.parse(text);
@@ -25,9 +26,15 @@ export function parseExact(text: string): unknown {
       demand(names?.has(name) === false, "unreadable", `the document can be read in two ways: ${problem}`);
       names.add(name);
     }
-    return /^-?[0-9]/.test(token) && !/^(0|-?[1-9][0-9]*)$/.test(token) ? "0.5" : token;
+    const isNumber = /^-?[0-9]/.test(token);
+    demand(!isNumber || Number.isFinite(Number(token)), "unreadable", "the document has a number that is too large");
+    return isNumber && !/^(0|-?[1-9][0-9]*)$/.test(token) ? "0.5" : token;
   });
-  return JSON.parse(exact);
+  return JSON.parse(exact, (name: string, value: unknown) => {
+    const isBroken = LONE_SURROGATE.test(name) || (typeof value === "string" && LONE_SURROGATE.test(value));
+    demand(!isBroken, "unreadable", "the document is not JSON: a text has an incomplete character");
+    return value;
+  });
 }
 
 /** The canonical form of a value. */

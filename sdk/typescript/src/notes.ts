@@ -55,7 +55,7 @@ function whole(text: string, what: string): number {
 
 /** Reads a key: name, id, and its type before the public key in base64. */
 export async function readKey(text: string): Promise<Key> {
-  const [, name = "", id, encoded = ""] = /^([^+\s]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)$/u.exec(text) ?? [];
+  const [, name = "", id, encoded = ""] = /^([^+\s\p{Cc}]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)$/u.exec(text) ?? [];
   demand(id !== undefined, "key", "a key has the form name+id+key, as the service lists its keys");
   const content = decode(encoded, "key", "key");
   const type = content[0] ?? 0;
@@ -74,7 +74,7 @@ export function readNote(note: string, what: string): Note {
   const lines = note.slice(end + 2, -1).split("\n");
   demand(lines.length <= MAX_SIGNATURES, "form", `the ${what} has too many signatures`);
   const signatures = lines.map((line) => {
-    const [, name, encoded = ""] = /^— ([^+\s]+) ([A-Za-z0-9+/=]+)$/u.exec(line) ?? [];
+    const [, name, encoded = ""] = /^— ([^+\s\p{Cc}]+) ([A-Za-z0-9+/=]+)$/u.exec(line) ?? [];
     demand(name !== undefined, "form", `the ${what} has a line that is no signature`);
     const content = decode(encoded, "signature");
     demand(content.length > 4, "form", `a signature of the ${what} is too short`);

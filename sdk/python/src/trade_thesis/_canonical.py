@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 from typing import Any
 
 LARGEST = 2**53 - 1
+# A receipt has few levels. The command has the same limit.
+MAX_DEPTH = 127
 
 
 class NotCanonicalError(ValueError):
@@ -18,9 +21,22 @@ class TwoFieldsError(ValueError):
 
 def parse(text: str) -> Any:
     """Reads JSON. A number that is not written as a whole one stays a fraction, so that no check takes it for one."""
-    return json.loads(
-        text, parse_int=_whole, parse_float=_fraction, parse_constant=_fraction, object_pairs_hook=_object
+    value = json.loads(
+        text, parse_int=_whole, parse_float=_fraction, parse_constant=_constant, object_pairs_hook=_object
     )
+    _check(value)
+    return value
+
+
+def _check(value: Any, depth: int = 0) -> None:
+    """Refuses what other readers of JSON refuse: more levels than `MAX_DEPTH`, and half of a surrogate pair."""
+    if isinstance(value, str):
+        value.encode()
+    elif isinstance(value, (dict, list)):
+        if depth == MAX_DEPTH:
+            raise ValueError(f"it has more than {MAX_DEPTH} levels")
+        for one in [*value, *value.values()] if isinstance(value, dict) else value:
+            _check(one, depth + 1)
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -39,8 +55,14 @@ def _whole(text: str) -> int | float:
     return int(text)
 
 
-def _fraction(_text: str) -> float:
+def _fraction(text: str) -> float:
+    if math.isinf(float(text)):
+        raise ValueError("a number is too large")
     return 0.5
+
+
+def _constant(text: str) -> float:
+    raise ValueError(f"{text} is no JSON")
 
 
 def canonical(value: Any) -> str:

@@ -15,8 +15,8 @@ SIGNATURE, COSIGNATURE = 1, 4
 HASH_BYTES = 32
 SIGNATURE_BYTES = 64
 MAX_SIGNATURES = 64
-KEY = re.compile(r"([^+\s]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)")
-SIGNATURE_LINE = re.compile(r"— ([^+\s]+) ([A-Za-z0-9+/=]+)")
+KEY = re.compile(r"([^+\s\x00-\x1f\x7f-\x9f]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)")
+SIGNATURE_LINE = re.compile(r"— ([^+\s\x00-\x1f\x7f-\x9f]+) ([A-Za-z0-9+/=]+)")
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f]")
 
 
