@@ -343,7 +343,7 @@ async function explore(someone, project) {
   await open(someone, `${path}/profiles/%40walker`, "profile");
   await open(someone, `${path}/tokens/%24WALK`, "token");
   const hour = await page.locator("svg.chart g > title").last().textContent();
-  assert.match(hour, /^From \w+ \d+, \d{4}, \d\d:00 \(\d{4}-\d\d-\d\d \d\d:00 UTC\): /);
+  assert.match(hour, /^From \w+ \d+, \d{4}, \d\d:\d\d \(\d{4}-\d\d-\d\d \d\d:\d\d UTC\): /);
   await open(someone, `${path}/verify`, "verify");
   await page.getByLabel("Handle").fill("@walker");
   await page.getByLabel("Token").fill("$WALK");
