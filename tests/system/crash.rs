@@ -11,7 +11,7 @@ use crate::harness::{Client, Dice, Ledger, Receiver, SOON, Service, eventually, 
 
 const KILLS: usize = 22;
 const WRITERS: usize = 4;
-/// Number of alerts, and the number of theses between their thresholds. All of them fire before the last kill.
+/// Number of alerts, and the number of theses between their thresholds. The writers cross all of them.
 const ALERTS: u32 = 20;
 const ALERT_STEP: u32 = 4;
 
