@@ -2,9 +2,10 @@
 //! words between two `OR` are AND-ed first. Filters of events have the same syntax.
 
 mod text;
+mod text_filter;
 pub mod words;
 
-pub use self::text::TextIndex;
+pub use self::{text::TextIndex, text_filter::TextFilter};
 use self::words::{Word, exact, words};
 
 /// Maximum number of words that end in `*` in one search: each can match many words.
