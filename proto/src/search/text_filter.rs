@@ -109,7 +109,7 @@ impl TextFilter {
     }
 }
 
-/// What is known of a term's positions.
+/// A term's positions in a text, as far as they are known.
 #[derive(Clone, Copy)]
 enum Known {
     Nothing,
