@@ -5,8 +5,8 @@ mod text;
 mod text_filter;
 pub mod words;
 
-pub use self::{text::TextIndex, text_filter::TextFilter};
 use self::words::{Word, exact, words};
+pub use self::{text::TextIndex, text_filter::TextFilter};
 
 /// Maximum number of words that end in `*` in one search: each can match many words.
 const MAX_PREFIXES: usize = 8;

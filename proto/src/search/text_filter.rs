@@ -1,8 +1,8 @@
 //! The searches of a filter, compiled to be matched with many texts.
 //!
-//! The searches share a list of their terms. So a term is looked up in a text once, when an item first needs it. An item
-//! compares the positions of its terms as bits, those of long words first because long words are rare, and ends as soon
-//! as they cannot stand side by side.
+//! The searches share a list of their terms. So a term is looked up in a text once, when an item first needs it. An
+//! item compares the positions of its terms as bits, those of long words first because long words are rare, and ends as
+//! soon as they cannot stand side by side.
 
 use std::{cmp::Reverse, collections::HashMap, ops::Range};
 

@@ -56,7 +56,7 @@ impl Client<'_> {
         let created = loop {
             attempt += 1;
             // A key keeps its refusal.
-            let key = format!("alert {:?} on {:?} {attempt}", message.name, message.token);
+            let key = format!("alert {} on {} {attempt}", message.name(), message.token());
             let created = until_responded(|| {
                 let (mut client, message) = (AlertServiceClient::new(self.channel.clone()), message.clone());
                 let request = once(message, api_key, &key);
