@@ -1,5 +1,6 @@
 //! Masks a webhook's secrets in the responses of its endpoint: endpoints may echo a request, and all members
-//! of the project can read the first bytes of a response. An endpoint may escape them for JSON, HTML or a URL.
+//! of the project can read the first bytes of a response. An endpoint may escape them for JSON, HTML or a URL, and then
+//! once more: a page may show JSON, and JSON may have a text that is JSON itself.
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 use bytes::Bytes;
@@ -27,11 +28,15 @@ const NOTATIONS: [Notation; 4] =
 pub(crate) fn mask(body: Bytes, claim: &ClaimResponse) -> Bytes {
     let secrets = secret_texts(claim);
     let mut is_secret = vec![false; body.len()];
-    for notation in NOTATIONS {
-        let (text, places) = unescaped(&body, notation);
-        for start in 0..text.len() {
-            let length = secret_length(&text, start, &secrets);
-            is_secret[places[start]..places[start + length]].fill(true);
+    for outer in NOTATIONS {
+        let (once, places) = unescaped(&body, outer);
+        for inner in NOTATIONS {
+            let (text, places_in_once) = unescaped(&once, inner);
+            for start in 0..text.len() {
+                let length = secret_length(&text, start, &secrets);
+                let [from, to] = [start, start + length].map(|at| places[places_in_once[at]]);
+                is_secret[from..to].fill(true);
+            }
         }
     }
     if !is_secret.contains(&true) {
@@ -212,6 +217,28 @@ mod tests {
             (r"k\u003ce\u003Ey\u00", r"[hidden]\u00"),
             ("k&lt;e&gt;y&am", "[hidden]&am"),
             (r"\u003c &lt; %3c", r"\u003c &lt; %3c"),
+        ] {
+            assert_eq!(masked(&values, body), expected, "{body}");
+        }
+    }
+
+    #[test]
+    fn values_that_are_escaped_twice_are_masked() {
+        let values = [r#"k<e>y&"of/a\b%2F"#, "my secret"];
+        for (body, expected) in [
+            // JSON in JSON.
+            (r#"{"sent":"{\"1\":\"k<e>y&\\\"of/a\\\\b%2F\"}"}"#, r#"{"sent":"{\"1\":\"[hidden]\"}"}"#),
+            (r"k\\u003ce\\u003Ey\\u0026\\u0022of/a\\u005Cb%2F!", "[hidden]!"),
+            // A URL in a URL.
+            ("?x=k%253ce%253Ey%2526%2522of%252Fa%255Cb%25252F&y", "?x=[hidden]&y"),
+            ("?x=my%2Bsecret&y", "?x=[hidden]&y"),
+            // JSON in HTML, HTML in JSON, JSON in a URL.
+            (r"<p>&quot;k&lt;e&gt;y&amp;\&quot;of/a\\b%2F&quot;</p>", "<p>&quot;[hidden]&quot;</p>"),
+            (r#""k\u0026lt;e\u0026gt;y\u0026amp;\u0026quot;of/a\\b%2F""#, r#""[hidden]""#),
+            ("?x=%22k%3Ce%3Ey%26%5C%22of%2Fa%5C%5Cb%252F%22", "?x=%22[hidden]%22"),
+            // The end cuts these in the middle of an escape.
+            (r"k\\u003ce\\u003Ey\\u00", r"[hidden]\\u00"),
+            ("k%253ce%253Ey%252", "[hidden]%252"),
         ] {
             assert_eq!(masked(&values, body), expected, "{body}");
         }

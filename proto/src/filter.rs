@@ -9,7 +9,7 @@ use crate::{
     error::FieldError,
     names::{EVENT_TYPES, is_of_alerts},
     reference::{TokenReadings, handle_form, is_handle},
-    search::{ParsedSearch, TextIndex, parse},
+    search::{TextFilter, TextIndex, parse},
     v1::{Event, EventFilters, EventType, TokenRef, event::Data},
 };
 
@@ -28,7 +28,7 @@ pub struct CompiledFilter {
     tokens: Vec<TokenReadings>,
     handles: Vec<String>,
     chains: Vec<String>,
-    texts: Vec<ParsedSearch>,
+    texts: TextFilter,
 }
 
 impl CompiledFilter {
@@ -54,7 +54,7 @@ impl CompiledFilter {
             filter.tokens = compile("token", &filters.token, token, &mut errors);
             filter.handles = compile("handle", &filters.handle, handle, &mut errors);
             filter.chains = compile("chain", &filters.chain, |chain| Ok(chain.to_owned()), &mut errors);
-            filter.texts = compile("text", &filters.text, search, &mut errors);
+            filter.texts = TextFilter::new(&compile("text", &filters.text, search, &mut errors));
         }
         if errors.is_empty() { Ok(filter) } else { Err(errors) }
     }
@@ -64,18 +64,14 @@ impl CompiledFilter {
     pub fn matches(&self, event: &Event) -> bool {
         let (handle, token) = names(event);
         self.passes(event.r#type(), handle, token)
-            && (self.texts.is_empty() || text(event).is_some_and(|text| self.passes_text(&TextIndex::new(text))))
+            && (self.texts.is_empty() || text(event).is_some_and(|text| self.texts.matches(&TextIndex::new(text))))
     }
 
     /// Like [`CompiledFilter::matches`], for the keys of an event.
     #[must_use]
     pub fn matches_keys(&self, keys: &EventKeys) -> bool {
         self.passes(keys.event_type, keys.handle.as_ref(), keys.token.as_ref())
-            && (self.texts.is_empty() || keys.text.as_ref().is_some_and(|text| self.passes_text(text.index())))
-    }
-
-    fn passes_text(&self, text: &TextIndex) -> bool {
-        self.texts.iter().any(|search| search.matches(text))
+            && (self.texts.is_empty() || keys.text.as_ref().is_some_and(|text| self.texts.matches(text.index())))
     }
 
     fn passes(&self, event_type: EventType, handle: Option<&String>, token: Option<&TokenRef>) -> bool {

@@ -2,10 +2,11 @@
 //! words between two `OR` are AND-ed first. Filters of events have the same syntax.
 
 mod text;
+mod text_filter;
 pub mod words;
 
-pub use self::text::TextIndex;
 use self::words::{Word, exact, words};
+pub use self::{text::TextIndex, text_filter::TextFilter};
 
 /// Maximum number of words that end in `*` in one search: each can match many words.
 const MAX_PREFIXES: usize = 8;

@@ -1,15 +1,19 @@
-//! `kill -9` at random moments under writes: acknowledged writes are there once, and were delivered.
+//! `kill -9` at random moments under writes: acknowledged writes are there once, and were delivered. Alerts over them
+//! fire once.
 
 use std::{sync::Arc, time::Duration};
 
 use reqwest::Method;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio::task::JoinSet;
 
 use crate::harness::{Client, Dice, Ledger, Receiver, SOON, Service, eventually, text};
 
 const KILLS: usize = 22;
 const WRITERS: usize = 4;
+/// Number of alerts, and the number of theses between their thresholds. The writers cross all of them.
+const ALERTS: u32 = 20;
+const ALERT_STEP: u32 = 4;
 
 /// Writes until the service is gone; each second write can be repeated safely.
 async fn write(client: Client, name: String, ledger: Arc<Ledger>) {
@@ -37,6 +41,36 @@ async fn write(client: Client, name: String, ledger: Arc<Ledger>) {
     }
 }
 
+/// The numbers of theses above which alerts fire.
+fn thresholds() -> impl Iterator<Item = u32> {
+    (1..=ALERTS).map(|number| number * ALERT_STEP)
+}
+
+/// Creates the alerts, after the thesis that creates their token.
+async fn create_alerts(client: &Client, ledger: &Ledger) {
+    let said = "the first";
+    let made = client.post("/v1/test/theses", &Ledger::request(said)).await.ok(201);
+    ledger.acknowledge(said, &made);
+    for above in thresholds() {
+        let body = json!({"name": "crash", "token": "CRASH", "metric": "thesis_count_24h", "above": above});
+        client.post("/v1/alerts", &body).await.ok(201);
+    }
+}
+
+/// Each alert has fired once, at the first thesis above its threshold.
+async fn judge_alerts(client: &Client) {
+    let fired = eventually("events of alerts", SOON, async || {
+        let found = client.all("/v1/events?types=alert.firing,alert.resolved&limit=100").await;
+        (found.len() >= ALERTS as usize).then_some(found)
+    });
+    let number = |event: &Value, field: &str| event["data"][field].as_f64().unwrap();
+    let mut fired: Vec<(f64, f64)> =
+        fired.await.iter().map(|event| (number(event, "threshold"), number(event, "value"))).collect();
+    fired.sort_by(|one, other| one.0.total_cmp(&other.0));
+    let expected = thresholds().map(|above| (f64::from(above), f64::from(above + 1)));
+    assert_eq!(fired, expected.collect::<Vec<_>>());
+}
+
 #[tokio::test]
 async fn what_was_acknowledged_survives() {
     let mut dice = Dice::new();
@@ -46,6 +80,7 @@ async fn what_was_acknowledged_survives() {
     let client = project.test().await;
     let webhook = client.webhook(&receiver.url, &["thesis.created"]).await;
     let ledger = Arc::<Ledger>::default();
+    create_alerts(&client, &ledger).await;
     for kill in 0..KILLS {
         let mut writers = JoinSet::new();
         for writer in 0..WRITERS {
@@ -64,6 +99,7 @@ async fn what_was_acknowledged_survives() {
     let again = ledger.delivered(&receiver, &events, Duration::from_secs(40)).await;
     // Deliveries under way when the process died; `tests/soak` says their share.
     assert!(again <= KILLS * WRITERS);
+    judge_alerts(&client).await;
     for received in receiver.received() {
         received.verify(text(&webhook, "secret"));
     }

@@ -36,6 +36,7 @@ pub(super) use self::{
 use self::{
     cases::{ALL, UseCase},
     links::Links,
+    recount::Delays,
     world::{Plan, World},
     world_store::{RandomFaults, StoreKind},
 };
@@ -161,6 +162,9 @@ async fn mixed(store: StoreKind, linked: Linked, rounds: u64, steps: usize) -> u
         println!("{store:?}, linked: {linked:?}: TEST_SEED={seed}");
         let mut one = base.copy();
         let mut two = one.beside();
+        if store == StoreKind::Shared {
+            one.delays = Delays::OF_CORES;
+        }
         let links = Links::new(Dice(seed.rotate_left(32)));
         if linked == Linked::Yes {
             one.link(&links, "http://one:1").await;

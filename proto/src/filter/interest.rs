@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use super::{CompiledFilter, EventKeys};
 use crate::{
     reference::{address_form, handle_form, symbol_form},
-    search::ParsedSearch,
     v1::EventType,
 };
 
@@ -74,8 +73,7 @@ impl CompiledFilter {
 
     /// Returns words such that each matching event has at least one. None if an event without any of them may match.
     fn needed_words(&self) -> Option<Vec<&str>> {
-        let words: Option<Vec<Vec<&str>>> = self.texts.iter().map(ParsedSearch::needed_words).collect();
-        words.map(|words| words.concat()).filter(|words| !words.is_empty())
+        self.texts.needed_words().filter(|words| !words.is_empty())
     }
 }
 

@@ -1,6 +1,6 @@
 //! Filters of events by text match the same theses as the search.
 
-use thesis_proto::search::TextIndex;
+use thesis_proto::search::{TextFilter, TextIndex};
 
 use super::*;
 
@@ -54,8 +54,9 @@ proptest! {
             let Ok(parsed) = parse(&search) else { continue };
             let mut found = look(&log, &search, &known);
             found.sort();
+            let filter = TextFilter::new(std::slice::from_ref(&parsed));
             let mut matched: Vec<String> = known.iter().zip(&texts)
-                .filter(|(_, text)| parsed.matches(&TextIndex::new(text)))
+                .filter(|(_, text)| filter.matches(&TextIndex::new(text)))
                 .map(|(name, _)| (*name).to_owned())
                 .collect();
             matched.sort();

@@ -1,9 +1,10 @@
 //! Requests of the clients of a world, and their acknowledged writes.
 
 use thesis_proto::v1::{
-    self, AlertMetric, alert_service_server::AlertService as _, ingest_service_server::IngestService as _,
+    self, alert_service_server::AlertService as _, ingest_service_server::IngestService as _,
     test_data_service_server::TestDataService as _, webhook_service_server::WebhookService as _,
 };
+use tonic::Code;
 
 use super::{
     observations::thesis,
@@ -40,20 +41,33 @@ impl World {
         id
     }
 
-    /// Creates an alert that fires above this number of theses.
-    pub(super) async fn create_alert(&mut self, key: &str, api_key: &str, token: &str, above: u32) -> String {
-        let message = v1::CreateAlertRequest {
-            name: Some(key.to_owned()),
-            token: Some(token.to_owned()),
-            metric: AlertMetric::ThesisCount24h.into(),
-            above: Some(above.into()),
-            ..v1::CreateAlertRequest::default()
-        };
-        let request = || with_key(message.clone(), api_key, Some(key));
+    /// Creates an alert. Its name is the idempotency key.
+    pub(super) async fn create_alert(&mut self, api_key: &str, rule: v1::CreateAlertRequest) -> String {
+        let request = || with_key(rule.clone(), api_key, rule.name.as_deref());
         let answer = self.ask(async |api| api.create_alert(request()).await).await.unwrap();
         let id = answer.alert.unwrap().id;
         self.acknowledged.alerts.insert(id.clone());
         id
+    }
+
+    /// Makes an alert fire above another number of theses.
+    pub(super) async fn raise_alert(&mut self, api_key: &str, id: &str, above: u32) {
+        let message = v1::UpdateAlertRequest {
+            id: id.to_owned(),
+            above: Some(above.into()),
+            ..v1::UpdateAlertRequest::default()
+        };
+        let request = || with_key(message.clone(), api_key, None);
+        let answer = self.ask(async |api| api.update_alert(request()).await).await.unwrap();
+        assert_eq!(answer.alert.unwrap().above, message.above);
+    }
+
+    pub(super) async fn delete_alert(&mut self, api_key: &str, id: &str) {
+        let request = || with_key(v1::DeleteAlertRequest { id: id.to_owned() }, api_key, None);
+        let answer = self.ask(async |api| api.delete_alert(request()).await).await;
+        // A repeated request after a lost response finds nothing.
+        assert!(answer.is_ok() || answer.is_err_and(|status| status.code() == Code::NotFound));
+        self.acknowledged.alerts.remove(id);
     }
 
     pub(super) async fn ingest(&mut self, dataset: &str, observations: Vec<v1::Observation>) -> Vec<v1::IngestResult> {

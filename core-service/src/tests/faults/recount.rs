@@ -1,5 +1,6 @@
 //! The naive recount: derives the rows from the logs alone, and compares them with every stored row.
 
+mod alert_history;
 mod alerts;
 mod control_log;
 
@@ -7,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use prost::Message as _;
 
+pub(super) use self::alerts::Delays;
 use self::{
     alerts::recount_alerts,
     control_log::{recount_audit, recount_control},
@@ -53,7 +55,6 @@ const PROJECTED: &[&Table] = &[
     &schema::INDEX_BUCKET,
     &schema::AUTHOR,
     &schema::TOKEN_TOTALS,
-    &schema::ALERT_PROGRESS,
     &schema::ARCHIVE_FILE,
 ];
 
@@ -101,10 +102,24 @@ pub(super) async fn recount(world: &World) {
         let row = stored_row(&rows, table, key).await;
         assert!(row.contains(text), "{text} was acknowledged: {row}");
     }
-    recount_control(world, &logs(store)[CONTROL_LOG]).await;
-    recount_audit(store, &logs(store)[CONTROL_LOG]);
-    recount_alerts(&stored::alerts(&logs(store)[CONTROL_LOG]), &all);
+    let logs = logs(store);
+    let control_log = &logs[CONTROL_LOG];
+    recount_control(world, control_log).await;
+    recount_audit(store, control_log);
+    recount_alerts(control_log, &all, world.now(), world.delays);
+    recount_progress(control_log, [store, &again]);
     recount_deliveries(world, store, &all);
+}
+
+/// Alerts have the progress that their logs have. The rows of deleted alerts may stay.
+fn recount_progress(control_log: &[(u64, bytes::Bytes)], stores: [&MemoryStore; 2]) {
+    let alerts = stored::alerts(control_log);
+    let [found, logged] = stores.map(|store| {
+        let mut rows = store.all(&schema::ALERT_PROGRESS);
+        rows.retain(|(key, _)| alerts.iter().any(|alert| alert.id == key[1].text()));
+        rows.into_iter().map(|(key, row)| format!("{key:?} {} {:?}", row.version, row.body)).collect::<Vec<_>>()
+    });
+    assert_eq!(found, logged, "the progress of alerts");
 }
 
 /// A bucket is listed while it has rows, and only then.

@@ -5,6 +5,7 @@ use std::{
     sync::Arc,
 };
 
+use prost::Message as _;
 use thesis_proto::v1::WebhookStatus;
 
 use crate::{
@@ -12,7 +13,7 @@ use crate::{
     control::CONTROL_LOG,
     domain::{
         account::Act,
-        alert::Alert,
+        alert::{Alert, AlertProgress},
         control::ControlChange,
         dataset::Dataset,
         delivery::Delivery,
@@ -118,6 +119,21 @@ pub(super) fn alerts(log: &[(u64, bytes::Bytes)]) -> Vec<Alert> {
         }
     }
     alerts.into_values().collect()
+}
+
+/// Describes the alerts that wait although the time of their wait is over.
+pub(super) fn due_alerts(store: &MemoryStore, now: i64) -> String {
+    let rows = store.all(&schema::ALERT_PROGRESS).into_iter();
+    let mut waiting: BTreeMap<String, AlertProgress> =
+        rows.map(|(key, row)| (key[1].text().to_owned(), AlertProgress::decode(row.body).unwrap())).collect();
+    waiting.retain(|_, progress| progress.waits_since.is_some());
+    if waiting.is_empty() {
+        return String::new();
+    }
+    let mut alerts = alerts(&logs(store).remove(CONTROL_LOG).unwrap_or_default());
+    let is_due = |alert: &Alert| alert.due_at(waiting.get(&alert.id)?).map(|due_at| due_at <= now);
+    alerts.retain(|alert| is_due(alert) == Some(true));
+    alerts.iter().map(|alert| format!("; alert {} still waits", alert.id)).collect()
 }
 
 /// The checkpoint of a projection of a log; 0 if there is none.

@@ -17,6 +17,7 @@ use tonic::{Code, Response, Status};
 
 use super::{
     links::Links,
+    recount::Delays,
     stored::{self, replay},
     worker::work,
     world_store::{Dice, RandomFaults, StoreKind, WorldStore},
@@ -86,6 +87,8 @@ pub(super) struct World {
     pub(super) acknowledged: Acknowledged,
     /// Webhooks that existed before the case.
     pub(super) old_webhooks: BTreeSet<String>,
+    /// Delays with which its alerts may be judged.
+    pub(super) delays: Delays,
     /// Attempts of the worker: delivery and number.
     pub(super) sent: Arc<Mutex<BTreeSet<(String, i32)>>>,
     /// True if first attempts fail.
@@ -118,6 +121,7 @@ impl World {
             tick_seconds: 0,
             acknowledged: Acknowledged::default(),
             old_webhooks: BTreeSet::new(),
+            delays: Delays::OF_PROCESSES,
             sent: Arc::default(),
             first_fails: false,
             expected: Vec::new(),
@@ -175,6 +179,7 @@ impl World {
         let mut world = Self::on(WorldStore::Memory(rows), clock(at), search);
         world.old_webhooks = acknowledged.webhooks.clone();
         world.acknowledged = acknowledged;
+        world.delays = Delays::OF_NETWORK;
         // Nobody else lives at the addresses in the rows.
         let links = Links::new(Dice(0));
         links.calm();
@@ -364,7 +369,8 @@ impl World {
         for _ in 0..300 {
             drop(self.core().await);
             self.idle().await;
-            pending = stored::pending_work(&*self.store.rows().await, derived);
+            let rows = self.store.rows().await;
+            pending = stored::pending_work(&rows, derived) + &stored::due_alerts(&rows, self.now());
             if pending.is_empty() {
                 return;
             }

@@ -1,5 +1,7 @@
 //! Clients that write, list and administer. Each repeats a request until a core responds, as clients do.
 
+mod alerts;
+
 use std::{
     net::IpAddr,
     sync::{Arc, atomic::Ordering},
@@ -10,10 +12,9 @@ use thesis_net::channel::CoreChannel;
 use thesis_proto::{
     metadata::{AUTHORIZATION, IDEMPOTENCY_KEY, SERVICE_TOKEN as SERVICE_TOKEN_NAME},
     v1::{
-        self, admin_service_client::AdminServiceClient, alert_service_client::AlertServiceClient,
-        ingest_service_client::IngestServiceClient, observation::Observed,
-        test_data_service_client::TestDataServiceClient, thesis_service_client::ThesisServiceClient,
-        webhook_service_client::WebhookServiceClient,
+        self, admin_service_client::AdminServiceClient, ingest_service_client::IngestServiceClient,
+        observation::Observed, test_data_service_client::TestDataServiceClient,
+        thesis_service_client::ThesisServiceClient, webhook_service_client::WebhookServiceClient,
     },
 };
 use tokio::time::{sleep, timeout};
@@ -29,7 +30,7 @@ use crate::{
     domain::id,
     tests::{
         faults::{Dice, random_observation},
-        harness::{LIVE_KEY, SERVICE_TOKEN, TEST_KEY},
+        harness::{SERVICE_TOKEN, TEST_KEY},
     },
 };
 
@@ -39,9 +40,6 @@ const STEPS: usize = 60;
 const MAX_PAUSE_MS: usize = 500;
 /// Symbols of the tokens that theses are about.
 const TOKENS: usize = 3;
-/// The token of all live theses, and the number of them above which an alert fires.
-const ALERT_TOKEN: &str = "solana:So1";
-const ALERT_ABOVE: f64 = 3.0;
 /// Time after which a client repeats a request without a response.
 const CALL_TIMEOUT: Duration = Duration::from_secs(10);
 const RETRY_PAUSE: Duration = Duration::from_millis(300);
@@ -207,35 +205,6 @@ impl<'a> Client<'a> {
         Ok(())
     }
 
-    /// Creates an alert over the live theses, once one of them has created their token.
-    async fn create_alert(&self) -> Result<(), Status> {
-        let message = v1::CreateAlertRequest {
-            name: Some("live theses".to_owned()),
-            token: Some(ALERT_TOKEN.to_owned()),
-            metric: v1::AlertMetric::ThesisCount24h.into(),
-            above: Some(ALERT_ABOVE),
-            ..v1::CreateAlertRequest::default()
-        };
-        let mut attempt = 0;
-        let created = loop {
-            attempt += 1;
-            // A key keeps its refusal.
-            let key = format!("alert {attempt}");
-            let created = until_responded(|| {
-                let (mut client, message) = (AlertServiceClient::new(self.channel.clone()), message.clone());
-                let request = once(message, LIVE_KEY, &key);
-                async move { client.create_alert(request).await }
-            });
-            match created.await {
-                Err(status) if status.code() == Code::NotFound => sleep(RETRY_PAUSE).await,
-                created => break created?,
-            }
-        };
-        let id = created.alert.unwrap_or_default().id;
-        self.cluster.alerts.lock().insert(id);
-        Ok(())
-    }
-
     async fn create_key(&self) -> Result<(), Status> {
         let message = v1::CreateKeyRequest {
             project_id: id::derive("prj_", &["default"]),
@@ -260,6 +229,15 @@ impl<'a> Client<'a> {
         });
         let revoked = revoked.await;
         self.responded(request, revoked.map(|_| Outcome::Done));
+    }
+
+    async fn revoke_later(&mut self) {
+        sleep(REVOKED_AFTER).await;
+        self.pause(MAX_REVOKED_MS).await;
+        let revocable = self.cluster.revocable.lock().clone();
+        if let Some((id, _)) = revocable {
+            self.revoke(id).await;
+        }
     }
 }
 
@@ -286,24 +264,23 @@ pub(super) async fn write(cluster: Arc<Cluster>, number: usize) {
     cluster.busy_clients.fetch_sub(1, Ordering::Relaxed);
 }
 
-/// Creates a webhook for each endpoint, an alert, and a key, which it revokes later.
+/// Creates a webhook for each endpoint, the alerts, and a key, which it revokes later while it changes alerts.
 pub(super) async fn operate(cluster: Arc<Cluster>, endpoints: Vec<IpAddr>) {
-    let mut client = Client::new(&cluster, "operator".to_owned(), cluster.seed.rotate_left(7));
+    let client = |seed| Client::new(&cluster, "operator".to_owned(), seed);
+    let (mut client, mut changing) = (client(cluster.seed.rotate_left(7)), client(cluster.seed.rotate_left(11)));
     let request = client.note(Fact::Requested(Request::SetUp));
     let set_up = async {
         for endpoint in endpoints {
             client.create_webhook(receivers::url(endpoint)).await?;
         }
         client.create_key().await?;
-        client.create_alert().await
+        client.create_alerts().await
     };
-    let set_up = set_up.await;
-    client.responded(request, set_up.map(|()| Outcome::Done));
-    sleep(REVOKED_AFTER).await;
-    client.pause(MAX_REVOKED_MS).await;
-    let revocable = cluster.revocable.lock().clone();
-    if let Some((id, _)) = revocable {
-        client.revoke(id).await;
-    }
+    let (alerts, outcome) = match set_up.await {
+        Ok(alerts) => (alerts, Ok(Outcome::Done)),
+        Err(refused) => (Vec::new(), Err(refused)),
+    };
+    client.responded(request, outcome);
+    tokio::join!(client.revoke_later(), changing.change_alerts(alerts));
     cluster.busy_clients.fetch_sub(1, Ordering::Relaxed);
 }

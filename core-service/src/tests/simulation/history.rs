@@ -26,7 +26,9 @@ pub(super) enum Request {
     /// Sends observations of an upstream.
     Observe,
     Revoke,
-    /// Creates the webhooks, the alert and the key of a run.
+    ChangeAlert,
+    DeleteAlert,
+    /// Creates the webhooks, the alerts and the key of a run.
     SetUp,
 }
 
