@@ -52,12 +52,12 @@ install_node() {
 # install_go_program FOLDER PACKAGE@VERSION: a program that is written in Go.
 install_go_program() { GOBIN="$1" go install "$2"; }
 
-# install_go_source FOLDER NAME SOURCE MODULE@VERSION…: a program of one file of this tree that needs these modules. Its folder
-# appears when it is whole.
+# install_go_source FOLDER NAME SOURCE MODULE@VERSION…: a program that needs these modules, of the files of this tree whose names
+# begin with SOURCE. Its folder appears when it is whole.
 install_go_source() {
   local folder="$1" name="$2" source="$3"
   shift 3
-  rm -rf "$folder.new" && mkdir -p "$folder.new" && cp "$source" "$folder.new/main.go" &&
+  rm -rf "$folder.new" && mkdir -p "$folder.new" && cp "$source"*.go "$folder.new" &&
     (cd "$folder.new" && go mod init "$name" && go get "$@" && go mod tidy && go build -trimpath -ldflags '-s -w' -o "$name" .) &&
     rm -rf "$folder" && mv "$folder.new" "$folder"
 }

@@ -12,15 +12,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf16"
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
@@ -66,146 +63,6 @@ type vectors struct {
 		Trusted, Witnesses []string
 		Wrong              *string
 	}
-}
-
-// The largest whole number that every reader of JSON keeps.
-const maxInteger = 1<<53 - 1
-
-// decode reads JSON whose numbers stay as they are written.
-func decode(content []byte, into any) error {
-	decoder := json.NewDecoder(bytes.NewReader(content))
-	decoder.UseNumber()
-	if err := decoder.Decode(into); err != nil {
-		return err
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		return errors.New("something follows the JSON")
-	}
-	return nil
-}
-
-// escape finds the escapes in JSON. A whole surrogate pair is one match, and half of a pair is in the group.
-var escape = regexp.MustCompile(`\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F])|.)`)
-
-// check refuses JSON that encoding/json takes and others refuse: half of a surrogate pair, a number that is too large,
-// and more than 127 levels.
-func check(content []byte) error {
-	for _, match := range escape.FindAllSubmatchIndex(content, -1) {
-		if match[2] >= 0 {
-			return errors.New("half of a surrogate pair")
-		}
-	}
-	decoder, depth := json.NewDecoder(bytes.NewReader(content)), 0
-	for {
-		switch token, err := decoder.Token(); token {
-		case json.Delim('{'), json.Delim('['):
-			depth++
-		case json.Delim('}'), json.Delim(']'):
-			depth--
-		default:
-			if err == io.EOF {
-				return nil
-			}
-			if err != nil {
-				return err
-			}
-		}
-		if depth > 127 {
-			return errors.New("more than 127 levels")
-		}
-	}
-}
-
-// namesAreUnique tells whether no object has two fields of one name. The content must be JSON.
-func namesAreUnique(decoder *json.Decoder) bool {
-	token, _ := decoder.Token()
-	bracket, isBracket := token.(json.Delim)
-	if !isBracket {
-		return true
-	}
-	names := map[json.Token]bool{}
-	for decoder.More() {
-		if bracket == '{' {
-			name, _ := decoder.Token()
-			if names[name] {
-				return false
-			}
-			names[name] = true
-		}
-		if !namesAreUnique(decoder) {
-			return false
-		}
-	}
-	_, _ = decoder.Token()
-	return true
-}
-
-// canonical writes a value as RFC 8785 demands; only whole numbers occur.
-func canonical(value any, out *strings.Builder) error {
-	switch value := value.(type) {
-	case nil:
-		out.WriteString("null")
-	case bool:
-		out.WriteString(strconv.FormatBool(value))
-	case string:
-		canonicalText(value, out)
-	case json.Number:
-		number, err := strconv.ParseInt(value.String(), 10, 64)
-		if err != nil || number > maxInteger || number < -maxInteger || strconv.FormatInt(number, 10) != value.String() {
-			return fmt.Errorf("%v is not a whole number", value)
-		}
-		out.WriteString(value.String())
-	case []any:
-		out.WriteByte('[')
-		for place, one := range value {
-			if place > 0 {
-				out.WriteByte(',')
-			}
-			if err := canonical(one, out); err != nil {
-				return err
-			}
-		}
-		out.WriteByte(']')
-	case map[string]any:
-		names := make([]string, 0, len(value))
-		for name := range value {
-			names = append(names, name)
-		}
-		slices.SortFunc(names, func(one, other string) int {
-			return slices.Compare(utf16.Encode([]rune(one)), utf16.Encode([]rune(other)))
-		})
-		out.WriteByte('{')
-		for place, name := range names {
-			if place > 0 {
-				out.WriteByte(',')
-			}
-			canonicalText(name, out)
-			out.WriteByte(':')
-			if err := canonical(value[name], out); err != nil {
-				return err
-			}
-		}
-		out.WriteByte('}')
-	default:
-		return fmt.Errorf("%T in JSON", value)
-	}
-	return nil
-}
-
-// canonicalText does what encoding/json cannot: it escapes only what must be escaped.
-func canonicalText(text string, out *strings.Builder) {
-	short := map[rune]string{'"': `\"`, '\\': `\\`, '\b': `\b`, '\f': `\f`, '\n': `\n`, '\r': `\r`, '\t': `\t`}
-	out.WriteByte('"')
-	for _, letter := range text {
-		if escaped, known := short[letter]; known {
-			out.WriteString(escaped)
-		} else if letter < 0x20 {
-			fmt.Fprintf(out, `\u%04x`, letter)
-		} else {
-			out.WriteRune(letter)
-		}
-	}
-	out.WriteByte('"')
 }
 
 // witness verifies the cosignatures of C2SP, which note does not know.
