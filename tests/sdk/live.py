@@ -260,8 +260,8 @@ async def play(given):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=120)
-    parser.add_argument("--kills", type=int, default=3)
+    parser.add_argument("--rows", type=int, default=10000)
+    parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--waits", action="store_true")
     parser.add_argument("program")
     parser.add_argument("languages", nargs="+")
