@@ -260,7 +260,7 @@ async def play(given):
 
 def main():
     parser = argparse.ArgumentParser()
-    parser.add_argument("--rows", type=int, default=10000)
+    parser.add_argument("--rows", type=int, default=10_000)
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--waits", action="store_true")
     parser.add_argument("program")

@@ -20,8 +20,8 @@
 //!    to the page: the example's is in `src/frame.rs`.
 //! 4. A form: `Posted` and `Faults` (`src/form.rs`), and a path that answers POST. Where sending it twice would create
 //!    two things, `forms::once` in the template and `visit.once` in the message. After success it redirects to a page
-//!    that can be reloaded, with `shown` if that page has a secret. A
-//!    refused form renders its page with the faults; `refused` redirects to it.
+//!    that can be reloaded, with `shown` if that page has a secret. A refused form renders its page with the faults;
+//!    `refused` redirects to it.
 //! 5. Data that no service has: a method of `AccountService` in `proto`, its operation in
 //!    `core-service/src/operations/account/`, called in `core-service/src/grpc/account.rs`. Its right enters `TABLE` in
 //!    `core-service/src/access/rights/tests.rs`, its call `core-service/src/grpc/account/tests.rs` and, if it concerns

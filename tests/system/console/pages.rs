@@ -64,7 +64,7 @@ async fn every_page_is_whole(service: &Service) {
 async fn all_plans_are_offered(service: &Service) {
     let administrator = service.browser_of(&service.administrator().await);
     let page = administrator.open("/console/administration/organizations").await.is(200);
-    // A field with suggestions would offer those alone that begin with what is in it.
+    // A field with suggestions would offer only plans whose names begin with its value.
     assert!(page.all("datalist").next().is_none(), "{page}");
     let plans: Vec<_> = page.all("option").filter_map(|option| option.get("value")).collect();
     for plan in ["free", "pro", "business", "huge"] {
