@@ -8,11 +8,7 @@ mod tail;
 mod verify;
 mod webhooks;
 
-use std::{
-    io::{self, ErrorKind},
-    process::ExitCode,
-    sync::Arc,
-};
+use std::{process::ExitCode, sync::Arc};
 
 use clap::{Args, Subcommand};
 use core_service::domain::window::parse_span;
@@ -20,7 +16,13 @@ use thesis_net::clock::{Clock as _, SharedIdSource, SystemClock, SystemIdSource}
 use thesis_proto::time::{format_millis, parse_iso8601};
 
 use self::{client::ApiClient, output::Output};
-use crate::{Failure, account::Account, config::Settings, http, terminal::note};
+use crate::{
+    Failure,
+    account::Account,
+    config::Settings,
+    http,
+    terminal::{is_closed_pipe, note},
+};
 
 /// Use the API with an API key.
 #[derive(Debug, Args)]
@@ -64,17 +66,13 @@ pub(crate) async fn run(api: Api, settings: &Settings) -> ExitCode {
     let is_verdict = matches!(api.subject, Subject::Verify(_));
     match call(api, settings).await {
         Ok(code) => code,
-        // The reader of the output, such as `head`, has closed it. A verdict that nobody read is none.
-        Err(error) if is_closed_pipe(&error) && !is_verdict => ExitCode::SUCCESS,
+        // A verdict that nobody read is none.
+        Err(error) if is_closed_pipe(&error) => ExitCode::from(if is_verdict { 2 } else { 0 }),
         Err(error) => {
             note(&error.to_string());
             ExitCode::from(if is_verdict { 2 } else { 1 })
         }
     }
-}
-
-fn is_closed_pipe(error: &Failure) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
 async fn call(api: Api, settings: &Settings) -> Result<ExitCode, Failure> {

@@ -1,13 +1,13 @@
 //! The output of commands: lines, notes for people, and tables.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 
 use rustix::termios::tcgetwinsize;
 use serde_json::Value;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::config;
+use crate::{Failure, config};
 
 /// Between the columns of a table.
 pub(crate) const GAP: &str = "  ";
@@ -21,7 +21,17 @@ pub(crate) fn say(line: &str) -> io::Result<()> {
 
 /// Prints a line for people to stderr. Parts of it may come from a service.
 pub(crate) fn note(text: &str) {
-    eprintln!("{}", printable(&config::line(text)));
+    write_stderr(&format!("{}\n", printable(&config::line(text))));
+}
+
+/// Writes to stderr. A closed one is no error, since nobody reads it; `eprint!` would panic.
+pub(crate) fn write_stderr(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// True if the reader of the output, such as `head`, has closed it.
+pub(crate) fn is_closed_pipe(error: &Failure) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
 /// The width of the terminal in columns; none if the output is not a terminal, or its width is unknown.
