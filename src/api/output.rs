@@ -20,7 +20,7 @@ use crate::{
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
-    /// Aligned columns, with texts cut to fit the terminal
+    /// Aligned columns that fit the terminal, with long texts cut
     Table,
     /// JSON of the service, one line for each row of a list
     Json,
@@ -134,14 +134,12 @@ pub(super) fn print_table(columns: Columns, cells: Vec<Vec<String>>) -> io::Resu
     say(&titled(columns, cells, width()))
 }
 
-/// Rows under the titles of their columns, with texts cut to fit a width.
+/// Rows under the titles of their columns, to fit a width.
 fn titled(columns: Columns, cells: Vec<Vec<String>>, width: Option<usize>) -> String {
     let titles = columns.iter().map(|column| column.title.to_uppercase()).collect();
-    let mut rows = [vec![titles], cells].concat();
-    if let Some(width) = width {
-        fit(&mut rows, &columns.iter().map(|column| column.is_text).collect::<Vec<_>>(), width);
-    }
-    table(&rows)
+    let rows = [vec![titles], cells].concat();
+    let is_text: Vec<bool> = columns.iter().map(|column| column.is_text).collect();
+    width.map_or_else(|| table(&rows), |width| fit(&rows, &is_text, width))
 }
 
 /// The fields of an object in their original order, which serde_json's map does not keep.

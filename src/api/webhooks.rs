@@ -21,12 +21,12 @@ const WEBHOOKS: Columns = &[
 ];
 const DELIVERIES: Columns = &[
     Column::whole("created", "/created_at"),
-    Column::whole("id", "/id"),
     Column::text("type", "/event_type"),
     Column::whole("status", "/status"),
     Column::whole("attempt", "/attempt"),
     Column::whole("response", "/response_status"),
     Column::whole("ms", "/latency_ms"),
+    Column::whole("id", "/id"),
     Column::whole("event", "/event_id"),
 ];
 
