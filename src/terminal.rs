@@ -84,13 +84,13 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
 pub(crate) fn fit(rows: &[Vec<String>], is_text: &[bool], width: usize) -> String {
     let mut widths = widths(rows);
     let min_text = MIN_TEXT.min(width.saturating_sub(GAP.len()));
-    let least = |(&width, &is_text): (&usize, &bool)| if is_text { width.min(min_text) } else { width };
-    let least: Vec<usize> = widths.iter().zip(is_text).map(least).collect();
-    let lines = lines(&least, width);
+    let min_width = |(&width, &is_text): (&usize, &bool)| if is_text { width.min(min_text) } else { width };
+    let min_widths: Vec<usize> = widths.iter().zip(is_text).map(min_width).collect();
+    let lines = lines(&min_widths, width);
     for columns in &lines {
         let mut excess = length(&widths, columns).saturating_sub(width);
         for column in columns.clone().rev() {
-            let less = excess.min(widths[column] - least[column]);
+            let less = excess.min(widths[column] - min_widths[column]);
             widths[column] -= less;
             excess -= less;
         }
@@ -126,7 +126,7 @@ fn length(widths: &[usize], columns: &Range<usize>) -> usize {
     indent(columns).len() + widths[columns.clone()].iter().sum::<usize>() + GAP.len() * (columns.len() - 1)
 }
 
-/// What stands before the first column of a line.
+/// The indentation of a line with these columns.
 fn indent(columns: &Range<usize>) -> &'static str {
     if columns.start == 0 { "" } else { GAP }
 }

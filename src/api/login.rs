@@ -25,7 +25,7 @@ pub(super) async fn run(account: &Account, http: Client, ids: SharedIdSource) ->
     let (name, file) = account.keep(&kept)?;
     let text = |place: &str| plain(info.pointer(place).unwrap_or(&Value::Null));
     say(&format!(
-        "profile {name}: the {} key {} of the project {}, kept in {}",
+        "profile {name}: the {} key {} of the project {}, stored in {}",
         text("/environment"),
         text("/prefix"),
         text("/project/name"),

@@ -37,11 +37,16 @@ pub(super) struct Arguments {
 #[derive(Debug, Args)]
 pub(super) struct Amount {
     /// Maximum number of rows
-    #[arg(long, value_name = "ROWS", default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "ROWS", default_value_t = 25, value_parser = row_count)]
     limit: u64,
     /// All rows
     #[arg(long, conflicts_with = "limit")]
     all: bool,
+}
+
+/// Reads a number of rows.
+pub(super) fn row_count(text: &str) -> Result<u64, String> {
+    text.parse::<u64>().ok().filter(|count| *count > 0).ok_or_else(|| "not a whole number above 0".to_owned())
 }
 
 impl Amount {
@@ -204,6 +209,14 @@ mod tests {
             ["h", ""],
         ];
         assert_eq!(rows, expected.map(|row| row.map(str::to_owned).to_vec()));
+    }
+
+    #[test]
+    fn a_number_of_rows_is_whole_and_above_0() {
+        assert_eq!((row_count("1"), row_count("250")), (Ok(1), Ok(250)));
+        for text in ["0", "-1", "1.5", "many", ""] {
+            assert_eq!(row_count(text), Err("not a whole number above 0".to_owned()), "{text}");
+        }
     }
 
     #[test]

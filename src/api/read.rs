@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{
     client::{ApiClient, Query},
-    output::{Amount, Column, Columns, Form, Output, cells_of, print_table},
+    output::{Amount, Column, Columns, Form, Output, cells_of, print_table, row_count},
     time,
 };
 use crate::{Failure, stream::Wanted, terminal::say};
@@ -123,8 +123,8 @@ pub(super) struct Search {
     #[command(flatten)]
     window: Window,
     /// Results of each kind, up to 50
-    #[arg(long, value_name = "RESULTS", default_value_t = 10)]
-    limit: u32,
+    #[arg(long, value_name = "RESULTS", default_value_t = 10, value_parser = row_count)]
+    limit: u64,
 }
 
 #[derive(Debug, Args)]
