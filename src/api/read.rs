@@ -103,9 +103,10 @@ pub(super) struct Get {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  trade-thesis api search long OR short --types theses")]
+#[command(after_help = "Examples:\n  trade-thesis api search long OR short --types theses\n  \
+    trade-thesis api search '\"to the moon\" -short'")]
 pub(super) struct Search {
-    /// Words to find, in the search syntax
+    /// Words to find, in the search syntax; put a phrase with its quotes, or -WORD, in quotes for the shell
     #[arg(value_name = "WORDS", required = true)]
     words: Vec<String>,
     /// Only these kinds: theses, profiles, tokens [default: all]
