@@ -11,9 +11,7 @@ mod webhooks;
 use std::{process::ExitCode, sync::Arc};
 
 use clap::{Args, Subcommand};
-use core_service::domain::window::parse_span;
-use thesis_net::clock::{Clock as _, SharedIdSource, SystemClock, SystemIdSource};
-use thesis_proto::time::{format_millis, parse_iso8601};
+use thesis_net::clock::{SharedIdSource, SystemIdSource};
 
 use self::{client::ApiClient, output::Output};
 use crate::{
@@ -102,11 +100,4 @@ async fn call(api: Api, settings: &Settings) -> Result<ExitCode, Failure> {
         Subject::Login | Subject::Tail(_) => {}
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Converts a time, or a span before now, to the form of the API.
-fn time(text: &str) -> Result<String, String> {
-    let ago = parse_span(text).map(|span| format_millis(SystemClock.now_ms().saturating_sub(span)));
-    let read = ago.or_else(|| parse_iso8601(text).map(|_| text.to_owned()));
-    read.ok_or_else(|| "not a time such as 2031-01-01T00:00:00Z, nor a span such as 24h".to_owned())
 }

@@ -6,9 +6,8 @@ use serde_json::Value;
 use super::{
     client::{ApiClient, Query},
     output::{Amount, Column, Columns, Form, Output, cells_of, print_table, row_count},
-    time,
 };
-use crate::{Failure, stream::Wanted, terminal::say};
+use crate::{Failure, http::time, stream::Wanted, terminal::say};
 
 const THESES: Columns = &[
     Column::whole("created", "/created_at"),

@@ -7,9 +7,8 @@ use super::{
     client::ApiClient,
     output::{Amount, Column, Columns, Output},
     read::given,
-    time,
 };
-use crate::Failure;
+use crate::{Failure, http::time};
 
 const WEBHOOKS: Columns = &[
     Column::whole("created", "/created_at"),

@@ -172,11 +172,13 @@ async fn events_are_followed_and_resumed(service: &Service) {
     assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), second);
     // A replay up to a time ends by itself.
     let to = text(&second, "created_at");
-    let replay = [&tail[1..], &["--from", text(&first, "created_at"), "--to", to]].concat();
-    let (code, stdout, _) = shell.run(&replay).await;
-    let ids: Vec<Value> =
-        stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone()).collect();
-    assert_eq!((code, ids), (Some(0), vec![first["id"].clone(), second["id"].clone()]));
+    for from in [text(&first, "created_at"), "1h"] {
+        let replay = [&tail[1..], &["--from", from, "--to", to]].concat();
+        let (code, stdout, _) = shell.run(&replay).await;
+        let ids: Vec<Value> =
+            stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone()).collect();
+        assert_eq!((code, ids), (Some(0), vec![first["id"].clone(), second["id"].clone()]), "{from}");
+    }
 }
 
 async fn a_webhook_is_managed(service: &Service) {
