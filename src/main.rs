@@ -73,7 +73,7 @@ async fn run() -> ExitCode {
         Some(Command::Man(manual)) => return printed(shells::write_manual(&manual, command::for_manual())),
         Some(Command::Health) => return ended(health::run(&settings).await),
         Some(Command::Listen(listen)) => return printed(listen::run(listen, &settings).await),
-        Some(Command::Mcp(mcp)) => return ended(mcp::run(mcp, &settings).await),
+        Some(Command::Mcp(mcp)) => return printed(mcp::run(mcp, &settings).await),
         Some(Command::Receipt(command)) => return receipt::run(&command),
         Some(Command::Restore(command)) => return printed(restore::run(&command, &settings)),
         Some(Command::Witness(witness)) => return ended(witness::run(witness, &settings).await),

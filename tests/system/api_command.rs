@@ -1,13 +1,13 @@
 //! `trade-thesis api`: the API on the command line.
 
 use std::{
-    fs,
+    fs::{self, File},
     io::{self, ErrorKind, PipeWriter},
     os::unix::fs::PermissionsExt as _,
     process::Command,
 };
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use thesis_proto::v1::Environment;
 use tokio::task::spawn_blocking;
 
@@ -282,6 +282,15 @@ fn a_command_ends_quietly_when_nobody_reads_its_output() {
         let output = program(&arguments).stdout(closed_pipe()).output().unwrap();
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{arguments:?}");
     }
+    let handshake = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
+    });
+    let requests = dir.path().join("requests");
+    fs::write(&requests, format!("{handshake}\n")).unwrap();
+    let mut command = program(&["mcp", "--key=k", "--api=http://127.0.0.1:9"]);
+    let output = command.stdin(File::open(&requests).unwrap()).stdout(closed_pipe()).output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
     // Nobody reads the error either, and the exit code stays.
     for (arguments, code) in [(["api", "usage"], 1), (["api", "lst"], 2), (["restore", "--from=x"], 1)] {
         let mut command = program(&arguments);
