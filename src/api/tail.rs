@@ -45,7 +45,9 @@ pub(super) async fn run(
         ended = follower.follow() => ended,
         () = signals.next() => Ok(()),
     };
-    if let Some(cursor) = follower.cursor() {
+    // After a failure the given cursor may be the cause.
+    let newer = follower.cursor().filter(|cursor| ended.is_ok() || tail.cursor.as_deref() != Some(*cursor));
+    if let Some(cursor) = newer {
         note(&format!("to resume here: --cursor {cursor}"));
     }
     ended

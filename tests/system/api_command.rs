@@ -256,6 +256,7 @@ async fn a_refusal_prints_one_line(service: &Service) {
         (&["get", "th_unknown"][..], "THESIS_NOT_FOUND: "),
         (&["list", "--sort", "best"], "VALIDATION_FAILED: "),
         (&["tail", "--events", "thesis.eaten"], "VALIDATION_FAILED: "),
+        (&["tail", "--cursor", "zz"], "INVALID_CURSOR: "),
         (&["get", "@a", "--receipt"], "has no such part"),
         // Another command's request would follow from these.
         (&["get", ".."], "`..` is not an id"),
