@@ -82,7 +82,7 @@ async fn run() -> ExitCode {
     ended(roles::run(role, settings).await)
 }
 
-/// The exit code of a command for people, whose reader may need the first lines alone.
+/// The exit code of a command whose reader may close the output early.
 fn printed(outcome: Result<(), Failure>) -> ExitCode {
     match outcome {
         Err(error) if terminal::is_closed_pipe(&error) => ExitCode::SUCCESS,
