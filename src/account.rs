@@ -20,10 +20,12 @@ use crate::{Failure, config::api_url};
 /// The name of the default profile.
 const DEFAULT_PROFILE: &str = "default";
 const DEFAULT_ADDRESS: &str = "http://127.0.0.1:8080";
+/// The heading of these flags in the help.
+pub(crate) const HEADING: &str = "Account";
 
 /// The key, profile and address on the command line and in the environment.
 #[derive(Debug, Args)]
-#[command(next_help_heading = "Account")]
+#[command(next_help_heading = HEADING)]
 pub(crate) struct Account {
     /// API key [default: that of the profile]
     #[arg(long, global = true, env = "SVC_KEY", hide_env_values = true, value_name = "KEY")]
@@ -133,9 +135,9 @@ fn profile(file: &Path, name: Option<&str>) -> Result<Profile, Failure> {
     let mut profiles = read(file)?;
     let found = profiles.remove(name.unwrap_or(DEFAULT_PROFILE));
     found.ok_or_else(|| match name {
-        None => "there is no API key; set SVC_KEY, or keep a key with `trade-thesis api login`".into(),
+        None => "there is no API key; set SVC_KEY, or store a key with `trade-thesis api login`".into(),
         Some(name) if profiles.is_empty() => {
-            format!("there is no profile {name}; make it with `trade-thesis api login --profile {name}`").into()
+            format!("there is no profile {name}; create it with `trade-thesis api login --profile {name}`").into()
         }
         Some(name) => {
             let known: Vec<_> = profiles.keys().map(String::as_str).collect();

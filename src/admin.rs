@@ -30,7 +30,7 @@ use thesis_proto::time::{from_millis, parse_iso8601};
 use tonic::Status;
 
 use self::{client::Client, output::CommandOutput};
-use crate::config::{self, Settings};
+use crate::{config::Settings, terminal::note};
 
 /// Operate a running core.
 #[derive(Debug, Args)]
@@ -108,7 +108,7 @@ pub(crate) async fn run(admin: Admin, settings: &Settings) -> ExitCode {
         (Ok(output), json) => print(&if json { output.json() } else { output.text() }, ExitCode::SUCCESS),
         (Err(status), true) => print(&output::error_json(&status, &cores), ExitCode::FAILURE),
         (Err(status), false) => {
-            eprintln!("{}", config::line(&output::error_text(&status, &cores)));
+            note(&output::error_text(&status, &cores));
             ExitCode::FAILURE
         }
     }
@@ -120,7 +120,7 @@ pub(crate) fn refused(reason: &str, json: bool) -> ExitCode {
     if json {
         return print(&output::refused_json(reason), code);
     }
-    eprintln!("{}", config::line(reason));
+    note(reason);
     code
 }
 

@@ -8,19 +8,19 @@ mod tail;
 mod verify;
 mod webhooks;
 
-use std::{
-    io::{self, ErrorKind},
-    process::ExitCode,
-    sync::Arc,
-};
+use std::{process::ExitCode, sync::Arc};
 
 use clap::{Args, Subcommand};
-use core_service::domain::window::parse_span;
-use thesis_net::clock::{Clock as _, SharedIdSource, SystemClock, SystemIdSource};
-use thesis_proto::time::{format_millis, parse_iso8601};
+use thesis_net::clock::{SharedIdSource, SystemIdSource};
 
 use self::{client::ApiClient, output::Output};
-use crate::{Failure, account::Account, config::Settings, http, terminal::note};
+use crate::{
+    Failure,
+    account::Account,
+    config::Settings,
+    http,
+    terminal::{is_closed_pipe, note},
+};
 
 /// Use the API with an API key.
 #[derive(Debug, Args)]
@@ -64,17 +64,13 @@ pub(crate) async fn run(api: Api, settings: &Settings) -> ExitCode {
     let is_verdict = matches!(api.subject, Subject::Verify(_));
     match call(api, settings).await {
         Ok(code) => code,
-        // The reader of the output, such as `head`, has closed it. A verdict that nobody read is none.
-        Err(error) if is_closed_pipe(&error) && !is_verdict => ExitCode::SUCCESS,
+        // A verdict that nobody read is none.
+        Err(error) if is_closed_pipe(&error) => ExitCode::from(if is_verdict { 2 } else { 0 }),
         Err(error) => {
             note(&error.to_string());
             ExitCode::from(if is_verdict { 2 } else { 1 })
         }
     }
-}
-
-fn is_closed_pipe(error: &Failure) -> bool {
-    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
 async fn call(api: Api, settings: &Settings) -> Result<ExitCode, Failure> {
@@ -104,11 +100,4 @@ async fn call(api: Api, settings: &Settings) -> Result<ExitCode, Failure> {
         Subject::Login | Subject::Tail(_) => {}
     }
     Ok(ExitCode::SUCCESS)
-}
-
-/// Converts a time, or a span before now, to the form of the API.
-fn time(text: &str) -> Result<String, String> {
-    let ago = parse_span(text).map(|span| format_millis(SystemClock.now_ms().saturating_sub(span)));
-    let read = ago.or_else(|| parse_iso8601(text).map(|_| text.to_owned()));
-    read.ok_or_else(|| "not a time such as 2031-01-01T00:00:00Z, nor a span such as 24h".to_owned())
 }

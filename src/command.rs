@@ -10,6 +10,7 @@ use clap::{
 use thesis_proto::near;
 
 use crate::{
+    account,
     admin::{self, Admin},
     api::Api,
     config::Settings,
@@ -281,7 +282,10 @@ fn hide_unused(command: clap::Command, used: &[&str]) -> clap::Command {
         let id = arg.get_id().as_str();
         let is_setting = arg.get_env().is_some() || id == "demo_live";
         let hide = arg.is_global_set() && is_setting && !used.contains(&id);
-        arg.hide(hide)
+        // These commands send no webhooks: the certificate is that of the API.
+        let is_of_account = used == CALLERS && id == "webhook_ca_file";
+        let arg = arg.hide(hide);
+        if is_of_account { arg.help_heading(account::HEADING) } else { arg }
     };
     command.mut_args(hidden).mut_subcommands(|command| hide_unused(command, used))
 }

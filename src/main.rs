@@ -69,17 +69,25 @@ async fn run() -> ExitCode {
         Some(Command::Doctor(doctor)) => return doctor::run(doctor, &settings).await,
         Some(Command::Admin(admin)) => return admin::run(admin, &settings).await,
         Some(Command::Api(api)) => return api::run(api, &settings).await,
-        Some(Command::Completion(shell)) => return ended(shells::complete(&shell, command::for_completion())),
-        Some(Command::Man(manual)) => return ended(shells::write_manual(&manual, command::for_manual())),
+        Some(Command::Completion(shell)) => return printed(shells::complete(&shell, command::for_completion())),
+        Some(Command::Man(manual)) => return printed(shells::write_manual(&manual, command::for_manual())),
         Some(Command::Health) => return ended(health::run(&settings).await),
-        Some(Command::Listen(listen)) => return ended(listen::run(listen, &settings).await),
-        Some(Command::Mcp(mcp)) => return ended(mcp::run(mcp, &settings).await),
+        Some(Command::Listen(listen)) => return printed(listen::run(listen, &settings).await),
+        Some(Command::Mcp(mcp)) => return printed(mcp::run(mcp, &settings).await),
         Some(Command::Receipt(command)) => return receipt::run(&command),
-        Some(Command::Restore(command)) => return ended(restore::run(&command, &settings)),
+        Some(Command::Restore(command)) => return printed(restore::run(&command, &settings)),
         Some(Command::Witness(witness)) => return ended(witness::run(witness, &settings).await),
         Some(Command::UpstreamSim(simulator)) => return ended(upstream_sim::run(simulator).await),
     };
     ended(roles::run(role, settings).await)
+}
+
+/// The exit code of a command whose reader may close the output early.
+fn printed(outcome: Result<(), Failure>) -> ExitCode {
+    match outcome {
+        Err(error) if terminal::is_closed_pipe(&error) => ExitCode::SUCCESS,
+        outcome => ended(outcome),
+    }
 }
 
 fn ended(outcome: Result<(), Failure>) -> ExitCode {
@@ -90,6 +98,6 @@ fn ended(outcome: Result<(), Failure>) -> ExitCode {
 }
 
 fn failed(error: &dyn std::error::Error) -> ExitCode {
-    eprintln!("{}", config::line(&error.to_string()));
+    terminal::note(&error.to_string());
     ExitCode::FAILURE
 }

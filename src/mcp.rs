@@ -54,6 +54,8 @@ where
         }
         // The client ended before it began.
         Err(ServerInitializeError::ConnectionClosed(_)) => Ok(()),
+        // The error around the cause names types of the program, and hides that a pipe is closed.
+        Err(ServerInitializeError::TransportError { error, .. }) => Err(error.error),
         Err(error) => Err(error.into()),
     }
 }

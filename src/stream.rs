@@ -9,6 +9,7 @@ pub(crate) use self::{
     follow::{Follower, Sink},
     open::StreamClient,
 };
+use crate::http::time;
 
 /// The filters of a stream.
 #[derive(Debug, Args)]
@@ -43,11 +44,11 @@ impl Wanted {
 /// The past events to replay first.
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
-    /// Replay past events from this time on (ISO 8601) before new ones
-    #[arg(long, value_name = "TIME")]
+    /// Replay past events from this time on before new ones: ISO 8601, or a span before now such as 24h
+    #[arg(long, value_name = "TIME", value_parser = time)]
     from: Option<String>,
     /// Stop after the events of this time
-    #[arg(long, value_name = "TIME", requires = "from")]
+    #[arg(long, value_name = "TIME", requires = "from", value_parser = time)]
     to: Option<String>,
     /// Space replayed events by their times divided by this: 0.1 to 3600, or max for no pauses [default: max]
     #[arg(long, value_name = "SPEED", requires = "from")]

@@ -1,18 +1,23 @@
 //! The output of commands: lines, notes for people, and tables.
 
-use std::io::{self, IsTerminal as _, Write as _};
+use std::{
+    io::{self, ErrorKind, IsTerminal as _, Write as _},
+    ops::Range,
+};
 
 use rustix::termios::tcgetwinsize;
 use serde_json::Value;
 use unicode_segmentation::UnicodeSegmentation as _;
 use unicode_width::UnicodeWidthStr as _;
 
-use crate::config;
+use crate::{Failure, config};
 
 /// Between the columns of a table.
-pub(crate) const GAP: &str = "  ";
-/// Minimum width of a column whose texts are cut, in columns of the terminal.
-const MIN_TEXT: usize = 4;
+const GAP: &str = "  ";
+/// Minimum width of a column whose texts are cut, in columns of the terminal. Less of a text says nothing.
+const MIN_TEXT: usize = 24;
+/// The cell of a value that is null.
+const NO_VALUE: &str = "-";
 
 /// Prints a line of the output.
 pub(crate) fn say(line: &str) -> io::Result<()> {
@@ -21,7 +26,17 @@ pub(crate) fn say(line: &str) -> io::Result<()> {
 
 /// Prints a line for people to stderr. Parts of it may come from a service.
 pub(crate) fn note(text: &str) {
-    eprintln!("{}", printable(&config::line(text)));
+    write_stderr(&format!("{}\n", printable(&config::line(text))));
+}
+
+/// Writes to stderr. A closed one is no error, since nobody reads it; `eprint!` would panic.
+pub(crate) fn write_stderr(text: &str) {
+    let _ = io::stderr().write_all(text.as_bytes());
+}
+
+/// True if the reader of the output, such as `head`, has closed it.
+pub(crate) fn is_closed_pipe(error: &Failure) -> bool {
+    error.downcast_ref::<io::Error>().is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
 }
 
 /// The width of the terminal in columns; none if the output is not a terminal, or its width is unknown.
@@ -34,7 +49,7 @@ pub(crate) fn width() -> Option<usize> {
 /// A value in a cell.
 pub(crate) fn plain(value: &Value) -> String {
     match value {
-        Value::Null => "-".to_owned(),
+        Value::Null => NO_VALUE.to_owned(),
         Value::String(text) => printable(text),
         Value::Array(items) => items.iter().map(plain).collect::<Vec<_>>().join(","),
         other => printable(&other.to_string()),
@@ -63,22 +78,57 @@ pub(crate) fn table(rows: &[Vec<String>]) -> String {
     rows.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Cuts the texts of a table until its lines fit into a width, those of the last columns first. Other cells, such as
-/// ids, stay whole although the lines are then too long.
-pub(crate) fn fit(rows: &mut [Vec<String>], is_text: &[bool], width: usize) {
+/// Aligns the cells of rows so that the lines fit into a width. Texts are cut, those of the last columns first. Columns
+/// that do not fit even so follow on further lines, which are indented. Other cells than texts, such as ids, stay whole
+/// although a line may then be too long. A further line without a value is left out.
+pub(crate) fn fit(rows: &[Vec<String>], is_text: &[bool], width: usize) -> String {
     let mut widths = widths(rows);
-    let gaps = GAP.len() * widths.len().saturating_sub(1);
-    let mut excess = (widths.iter().sum::<usize>() + gaps).saturating_sub(width);
-    for (column, _) in widths.iter_mut().zip(is_text).rev().filter(|(_, is_text)| **is_text) {
-        let less = excess.min(column.saturating_sub(MIN_TEXT));
-        *column -= less;
-        excess -= less;
-    }
-    for row in rows {
-        for (cell, &width) in row.iter_mut().zip(&widths) {
-            *cell = cut(cell, width);
+    let min_text = MIN_TEXT.min(width.saturating_sub(GAP.len()));
+    let min_width = |(&width, &is_text): (&usize, &bool)| if is_text { width.min(min_text) } else { width };
+    let min_widths: Vec<usize> = widths.iter().zip(is_text).map(min_width).collect();
+    let lines = lines(&min_widths, width);
+    for columns in &lines {
+        let mut excess = length(&widths, columns).saturating_sub(width);
+        for column in columns.clone().rev() {
+            let less = excess.min(widths[column] - min_widths[column]);
+            widths[column] -= less;
+            excess -= less;
         }
     }
+    let mut text = Vec::new();
+    for row in rows {
+        for columns in &lines {
+            if columns.start > 0 && row[columns.clone()].iter().all(|cell| cell == NO_VALUE) {
+                continue;
+            }
+            let cells = columns.clone().map(|column| padded(&cut(&row[column], widths[column]), widths[column]));
+            let cells = cells.collect::<Vec<_>>().join(GAP);
+            text.push(format!("{}{cells}", indent(columns)).trim_end().to_owned());
+        }
+    }
+    text.join("\n")
+}
+
+/// The columns of each line of a row. As many stand on a line as fit into a width, and at least one.
+fn lines(widths: &[usize], width: usize) -> Vec<Range<usize>> {
+    let mut lines: Vec<Range<usize>> = Vec::new();
+    for column in 0..widths.len() {
+        match lines.last_mut() {
+            Some(line) if length(widths, &(line.start..column + 1)) <= width => line.end = column + 1,
+            _ => lines.push(column..column + 1),
+        }
+    }
+    lines
+}
+
+/// The length of a line with these columns.
+fn length(widths: &[usize], columns: &Range<usize>) -> usize {
+    indent(columns).len() + widths[columns.clone()].iter().sum::<usize>() + GAP.len() * (columns.len() - 1)
+}
+
+/// The indentation of a line with these columns.
+fn indent(columns: &Range<usize>) -> &'static str {
+    if columns.start == 0 { "" } else { GAP }
 }
 
 /// The width of each column of a table.
@@ -98,7 +148,7 @@ pub(crate) fn padded(text: &str, width: usize) -> String {
 }
 
 /// Cuts each line of a text after a number of columns, between the characters that people see.
-pub(crate) fn cut(text: &str, width: usize) -> String {
+fn cut(text: &str, width: usize) -> String {
     let line = |line: &str| {
         if line.width() <= width {
             return line.to_owned();
@@ -152,15 +202,29 @@ mod tests {
 
     #[test]
     fn only_texts_are_cut_and_the_last_ones_first() {
-        let rows = || [["th_12345", "@writer", "to the moon"], ["th_1", "@漢字", "🚀🚀🚀🚀🚀🚀"]];
-        let fitted = |width| {
-            let mut rows = rows().map(|row| row.map(str::to_owned).to_vec());
-            fit(&mut rows, &[false, true, true], width);
-            table(&rows)
-        };
-        assert_eq!(fitted(31), "th_12345  @writer  to the moon\nth_1      @漢字    🚀🚀🚀🚀🚀🚀");
-        assert_eq!(fitted(26), "th_12345  @writer  to the…\nth_1      @漢字    🚀🚀🚀…");
-        assert_eq!(fitted(21), "th_12345  @wri…  to …\nth_1      @漢字  🚀…");
-        assert_eq!(fitted(1), "th_12345  @wr…  to …\nth_1      @漢…  🚀…");
+        let rockets = "🚀".repeat(15);
+        let rows = [["th_12345", "@writer", "to the moon and back again"], ["th_1", "@漢字", rockets.as_str()]];
+        let rows = rows.map(|row| row.map(str::to_owned).to_vec());
+        let fitted = |width| fit(&rows, &[false, true, true], width);
+        assert_eq!(fitted(49), table(&rows));
+        let rockets = "🚀".repeat(11);
+        assert_eq!(fitted(43), format!("th_12345  @writer  to the moon and back ag…\nth_1      @漢字    {rockets}…"));
+        assert!(fitted(44).contains("back aga…"));
+    }
+
+    #[test]
+    fn columns_that_do_not_fit_follow_on_further_lines() {
+        let rockets = "🚀".repeat(15);
+        let rows = [["th_12345", "@writer", "to the moon and back again"], ["th_1", "@漢字", rockets.as_str()]];
+        let rows = rows.map(|row| row.map(str::to_owned).to_vec());
+        let fitted = |width| fit(&rows, &[false, true, true], width);
+        let two = format!("th_12345  @writer\n  to the moon and back again\nth_1      @漢字\n  {rockets}");
+        assert_eq!(fitted(42), two);
+        let three = "th_12345\n  @writer\n  to the moon a…\nth_1\n  @漢字\n  🚀🚀🚀🚀🚀🚀…";
+        assert_eq!(fitted(16), three);
+        assert!(fitted(1).starts_with("th_12345\n  "), "an id stays whole");
+        assert_eq!(fit(&[], &[], 80), "");
+        let rows = [["th_12345", "@writer"], ["th_1", "-"]].map(|row| row.map(str::to_owned).to_vec());
+        assert_eq!(fit(&rows, &[false, true], 12), "th_12345\n  @writer\nth_1");
     }
 }

@@ -26,10 +26,11 @@ use tokio::{net::TcpListener, task::spawn_blocking};
 use self::cosigner::{CosignError, Cosigner};
 use crate::{
     Failure,
-    config::{self, Refused, Settings},
+    config::{Refused, Settings},
     ready,
     roles::Signals,
     secrets,
+    terminal::note,
 };
 
 /// Maximum size of a request. A proof has 3 KiB at most, and a checkpoint with 16 signatures 2 KiB.
@@ -104,7 +105,7 @@ async fn add_checkpoint(State(cosigner): State<Arc<Cosigner>>, body: String) -> 
         error,
         CosignError::Refused(WitnessRefusal::Inconsistent | WitnessRefusal::OtherRoot(_)) | CosignError::Broken(_)
     ) {
-        eprintln!("{}", config::line(&error.to_string()));
+        note(&error.to_string());
     }
     let status = match &error {
         CosignError::Refused(WitnessRefusal::OtherSize(size) | WitnessRefusal::OtherRoot(size)) => {

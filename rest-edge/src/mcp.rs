@@ -22,13 +22,14 @@ use http::{Request, Response, header::RETRY_AFTER};
 use rmcp::{
     ErrorData, RoleServer, ServerHandler,
     model::{
-        CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, DiscoverResult, GetPromptRequestParams,
-        GetPromptResponse, Implementation, InitializeRequestParams, InitializeResult, JsonObject, ListPromptsResult,
-        ListToolsResult, PaginatedRequestParams, ServerCapabilities, ServerConfig, Tool,
+        self, CallToolRequestParams, CallToolResponse, CallToolResult, ContentBlock, CustomRequest, CustomResult,
+        DiscoverResult, GetPromptRequestParams, GetPromptResponse, Implementation, InitializeRequestParams,
+        InitializeResult, JsonObject, ListPromptsResult, ListToolsResult, PaginatedRequestParams, ServerCapabilities,
+        ServerConfig, Tool,
     },
     service::RequestContext,
 };
-use serde_json::json;
+use serde_json::{Value, json};
 use thesis_proto::{
     error::{ApiError, ErrorCode},
     json::Error,
@@ -41,6 +42,10 @@ pub(crate) const PATH: &str = "/mcp";
 
 /// The path of the request that shows whether a key works.
 pub(crate) const KEY_PATH: &str = "/v1/me";
+
+/// The methods whose wrong parameters get an error of their own. A client of another revision may take an unknown method
+/// for the sign to connect in another way, so those that connect are left out.
+const METHODS: [&str; 4] = ["tools/list", "tools/call", "prompts/list", "prompts/get"];
 
 /// The instructions that a client gives its model about this server.
 const INSTRUCTIONS: &str = "Trade theses are short public posts in which people say why they hold a token. \
@@ -114,7 +119,11 @@ impl<A: ToolApi> McpServer<A> {
 
     /// The error of a message whose parameters are wrong.
     fn invalid(&self, message: String) -> ErrorData {
-        ErrorData::invalid_params(message, self.api.request_id().map(|id| json!({"request_id": id})))
+        ErrorData::invalid_params(message, self.error_data())
+    }
+
+    fn error_data(&self) -> Option<Value> {
+        self.api.request_id().map(|id| json!({"request_id": id}))
     }
 }
 
@@ -181,6 +190,20 @@ impl<A: ToolApi> ServerHandler for McpServer<A> {
         let arguments = request.arguments.unwrap_or_default();
         let prompt = prompts::get(&request.name, &arguments);
         prompt.map(Into::into).map_err(|message| self.invalid(message))
+    }
+
+    /// Refuses a request of another method, or one whose parameters do not have the form of its method.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let method = request.method;
+        if METHODS.contains(&method.as_str()) {
+            return Err(self.invalid(format!("the parameters do not have the form that the protocol gives `{method}`")));
+        }
+        let message = format!("there is no method `{method}`");
+        Err(ErrorData::new(model::ErrorCode::METHOD_NOT_FOUND, message, self.error_data()))
     }
 }
 

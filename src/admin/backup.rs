@@ -27,7 +27,10 @@ use super::{
     new_file::{NewFile, broken, failed, unless_interrupted},
     output::{CommandOutput, Resource, time},
 };
-use crate::encryption::{self, Encryption};
+use crate::{
+    encryption::{self, Encryption},
+    terminal::write_stderr,
+};
 
 /// Timeout for the next message of core.
 const MESSAGE_TIMEOUT: Duration = Duration::from_mins(1);
@@ -96,12 +99,8 @@ impl Progress {
         let done = message.rows == message.rows_total;
         if now_ms - self.drawn_at >= DRAW_INTERVAL_MS || done {
             let percent = (message.rows * 100).checked_div(message.rows_total).unwrap_or(100);
-            eprint!(
-                "\r{percent:>3} %  {} of {} rows, {} MB ",
-                message.rows,
-                message.rows_total,
-                self.bytes / 1_000_000
-            );
+            let (rows, of, megabytes) = (message.rows, message.rows_total, self.bytes / 1_000_000);
+            write_stderr(&format!("\r{percent:>3} %  {rows} of {of} rows, {megabytes} MB "));
             self.drawn_at = now_ms;
         }
     }
@@ -160,14 +159,14 @@ pub(super) async fn run(command: Command, client: Client, for_program: bool) -> 
     let client = client.max_decoding_message_size(MAX_MESSAGE_BYTES);
     let received = unless_interrupted(receive(client, &new, encryption.as_ref(), &mut progress)).await;
     if progress.is_some_and(|progress| progress.drawn_at > 0) {
-        eprintln!();
+        write_stderr("\n");
     }
     let rows = received?;
     let (verified, file) = finish(new, encryption.as_ref(), rows)?;
     if !for_program {
-        eprintln!(
+        write_stderr(
             "The backup has no keys in it. Without the service's secret key (SVC_SECRET_KEY, or secret_key in the data \
-             folder) its API keys and its webhooks' secrets are lost: keep a copy of it, in another place."
+             folder) its API keys and its webhooks' secrets are lost: keep a copy of it, in another place.\n",
         );
     }
     Ok(CommandOutput::One(Resource(vec![

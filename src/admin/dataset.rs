@@ -33,6 +33,7 @@ use super::{
     new_file::{NewFile, broken, failed, unless_interrupted},
     output::{CommandOutput, Resource},
 };
+use crate::terminal::write_stderr;
 
 /// Maximum entries that are sent at once.
 const MAX_PART_ENTRIES: usize = 256;
@@ -172,7 +173,7 @@ async fn send(checked: &Checked, file: impl io::BufRead, dataset: &Dataset, mut 
 async fn send_part(client: &mut Client, part: ImportDatasetRequest) -> Result<(), Status> {
     let (imported, of) = (part.after, part.head);
     let sent = client.import_dataset(part).await;
-    sent.map(drop).inspect_err(|_| eprintln!("{}", broken_off(imported, of)))
+    sent.map(drop).inspect_err(|_| write_stderr(&format!("{}\n", broken_off(imported, of))))
 }
 
 /// The remedy after an interrupted import.

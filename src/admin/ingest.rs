@@ -24,6 +24,7 @@ use super::{
     output::{CommandOutput, Resource, time},
     part, since,
 };
+use crate::terminal::write_stderr;
 
 /// Width of the progress bar in characters.
 const BAR_WIDTH: usize = 24;
@@ -139,7 +140,7 @@ impl Bar {
         let line = self.line(progress);
         let length = line.chars().count();
         let rest = self.drawn.saturating_sub(length);
-        eprint!("\r{line}{:rest$}", "");
+        write_stderr(&format!("\r{line}{:rest$}", ""));
         self.drawn = length;
     }
 }
@@ -182,7 +183,7 @@ pub(super) async fn run(command: Command, mut client: Client, for_program: bool)
             };
             let ended = follow(&mut stream, draw).await;
             if bar.is_some_and(|bar| bar.drawn > 0) {
-                eprintln!();
+                write_stderr("\n");
             }
             let BackfillResponse { pages, theses, applied, .. } = ended?;
             Ok(CommandOutput::One(Resource(vec![

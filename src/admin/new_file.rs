@@ -11,6 +11,8 @@ use tempfile::TempPath;
 use thesis_proto::error::{ApiError, ErrorCode};
 use tonic::Status;
 
+use crate::terminal::write_stderr;
+
 /// The error of a refused command, or of a failure on this machine.
 pub(super) fn failed(code: ErrorCode, text: impl Into<String>) -> Status {
     ApiError::new(code, text).to_status("")
@@ -66,7 +68,9 @@ impl NewFile {
         draft.persist_noclobber(&to).map_err(|error| broken(&to)(error.error))?;
         if let Err(error) = opened.sync_all() {
             // Some file systems cannot do this.
-            eprintln!("The file is whole, but its folder could not be synced, so a loss of power may undo it: {error}");
+            write_stderr(&format!(
+                "The file is whole, but its folder could not be synced, so a loss of power may undo it: {error}\n"
+            ));
         }
         Ok(fs::canonicalize(&path).unwrap_or(path))
     }

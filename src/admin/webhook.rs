@@ -14,6 +14,7 @@ use super::{
     output::{CommandOutput, Resource},
     since,
 };
+use crate::terminal::write_stderr;
 
 /// The fields of a webhook, in the API's order.
 const FIELDS: [&str; 14] = [
@@ -99,7 +100,7 @@ pub(super) async fn run(command: Command, mut client: Client, for_program: bool)
                     ])));
                 }
                 if !for_program {
-                    eprintln!("looked at {looked_at}, replayed {replayed}");
+                    write_stderr(&format!("looked at {looked_at}, replayed {replayed}\n"));
                 }
             }
             let message = format!("it stopped after {looked_at} deliveries, {replayed} of them replayed");

@@ -12,7 +12,7 @@ use super::client::ApiClient;
 use crate::{
     Failure,
     account::{Account, Credentials},
-    terminal::{plain, say},
+    terminal::{plain, say, write_stderr},
 };
 
 /// Checks that the API accepts the given key, or else one from stdin, and stores it.
@@ -25,7 +25,7 @@ pub(super) async fn run(account: &Account, http: Client, ids: SharedIdSource) ->
     let (name, file) = account.keep(&kept)?;
     let text = |place: &str| plain(info.pointer(place).unwrap_or(&Value::Null));
     say(&format!(
-        "profile {name}: the {} key {} of the project {}, kept in {}",
+        "profile {name}: the {} key {} of the project {}, stored in {}",
         text("/environment"),
         text("/prefix"),
         text("/project/name"),
@@ -55,7 +55,7 @@ impl Hidden {
         if !stdin.is_terminal() {
             return Self(None);
         }
-        eprint!("API key: ");
+        write_stderr("API key: ");
         let before = tcgetattr(&stdin).ok();
         if let Some(mut modes) = before.clone() {
             modes.local_modes.remove(LocalModes::ECHO);
@@ -70,7 +70,7 @@ impl Drop for Hidden {
     fn drop(&mut self) {
         if let Some(modes) = &self.0 {
             let _ = tcsetattr(io::stdin(), OptionalActions::Now, modes);
-            eprintln!();
+            write_stderr("\n");
         }
     }
 }

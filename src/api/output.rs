@@ -20,7 +20,7 @@ use crate::{
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(super) enum Form {
-    /// Aligned columns, with texts cut to fit the terminal
+    /// Aligned columns that fit the terminal, with long texts cut
     Table,
     /// JSON of the service, one line for each row of a list
     Json,
@@ -37,11 +37,16 @@ pub(super) struct Arguments {
 #[derive(Debug, Args)]
 pub(super) struct Amount {
     /// Maximum number of rows
-    #[arg(long, value_name = "ROWS", default_value_t = 25, value_parser = clap::value_parser!(u64).range(1..))]
+    #[arg(long, value_name = "ROWS", default_value_t = 25, value_parser = row_count)]
     limit: u64,
     /// All rows
     #[arg(long, conflicts_with = "limit")]
     all: bool,
+}
+
+/// Reads a number of rows.
+pub(super) fn row_count(text: &str) -> Result<u64, String> {
+    text.parse::<u64>().ok().filter(|count| *count > 0).ok_or_else(|| "not a whole number above 0".to_owned())
 }
 
 impl Amount {
@@ -134,14 +139,12 @@ pub(super) fn print_table(columns: Columns, cells: Vec<Vec<String>>) -> io::Resu
     say(&titled(columns, cells, width()))
 }
 
-/// Rows under the titles of their columns, with texts cut to fit a width.
+/// Rows under the titles of their columns, to fit a width.
 fn titled(columns: Columns, cells: Vec<Vec<String>>, width: Option<usize>) -> String {
     let titles = columns.iter().map(|column| column.title.to_uppercase()).collect();
-    let mut rows = [vec![titles], cells].concat();
-    if let Some(width) = width {
-        fit(&mut rows, &columns.iter().map(|column| column.is_text).collect::<Vec<_>>(), width);
-    }
-    table(&rows)
+    let rows = [vec![titles], cells].concat();
+    let is_text: Vec<bool> = columns.iter().map(|column| column.is_text).collect();
+    width.map_or_else(|| table(&rows), |width| fit(&rows, &is_text, width))
 }
 
 /// The fields of an object in their original order, which serde_json's map does not keep.
@@ -206,6 +209,14 @@ mod tests {
             ["h", ""],
         ];
         assert_eq!(rows, expected.map(|row| row.map(str::to_owned).to_vec()));
+    }
+
+    #[test]
+    fn a_number_of_rows_is_whole_and_above_0() {
+        assert_eq!((row_count("1"), row_count("250")), (Ok(1), Ok(250)));
+        for text in ["0", "-1", "1.5", "many", ""] {
+            assert_eq!(row_count(text), Err("not a whole number above 0".to_owned()), "{text}");
+        }
     }
 
     #[test]

@@ -5,10 +5,9 @@ use serde_json::Value;
 
 use super::{
     client::{ApiClient, Query},
-    output::{Amount, Column, Columns, Form, Output, cells_of, print_table},
-    time,
+    output::{Amount, Column, Columns, Form, Output, cells_of, print_table, row_count},
 };
-use crate::{Failure, stream::Wanted, terminal::say};
+use crate::{Failure, http::time, stream::Wanted, terminal::say};
 
 const THESES: Columns = &[
     Column::whole("created", "/created_at"),
@@ -103,9 +102,10 @@ pub(super) struct Get {
 }
 
 #[derive(Debug, Args)]
-#[command(after_help = "Example:\n  trade-thesis api search long OR short --types theses")]
+#[command(after_help = "Examples:\n  trade-thesis api search long OR short --types theses\n  \
+    trade-thesis api search '\"to the moon\" -short'")]
 pub(super) struct Search {
-    /// Words to find, in the search syntax
+    /// Words to find, in the search syntax; put a phrase with its quotes, or -WORD, in quotes for the shell
     #[arg(value_name = "WORDS", required = true)]
     words: Vec<String>,
     /// Only these kinds: theses, profiles, tokens [default: all]
@@ -123,8 +123,8 @@ pub(super) struct Search {
     #[command(flatten)]
     window: Window,
     /// Results of each kind, up to 50
-    #[arg(long, value_name = "RESULTS", default_value_t = 10)]
-    limit: u32,
+    #[arg(long, value_name = "RESULTS", default_value_t = 10, value_parser = row_count)]
+    limit: u64,
 }
 
 #[derive(Debug, Args)]

@@ -13,7 +13,7 @@ use crate::{
     account::Credentials,
     roles::Signals,
     stream::{Follower, Replay, Sink, StreamClient, Wanted},
-    terminal::{GAP, cut, note, padded, plain, say, width},
+    terminal::{fit, note, padded, plain, say, table, width},
 };
 
 #[derive(Debug, Args)]
@@ -45,7 +45,9 @@ pub(super) async fn run(
         ended = follower.follow() => ended,
         () = signals.next() => Ok(()),
     };
-    if let Some(cursor) = follower.cursor() {
+    // After a failure the given cursor may be the cause.
+    let newer = follower.cursor().filter(|cursor| ended.is_ok() || tail.cursor.as_deref() != Some(*cursor));
+    if let Some(cursor) = newer {
         note(&format!("to resume here: --cursor {cursor}"));
     }
     ended
@@ -63,22 +65,20 @@ impl Sink for Output {
                 stdout.write_all(&event.data)?;
                 stdout.write_all(b"\n")?;
             }
-            Form::Table => {
-                let line = line(&serde_json::from_slice(&event.data)?);
-                say(&width().map_or_else(|| line.clone(), |width| cut(&line, width)))?;
-            }
+            Form::Table => say(&shown(&serde_json::from_slice(&event.data)?, width()))?,
         }
         Ok(())
     }
 }
 
-/// An event in one line. Events arrive one by one, so the columns have fixed widths.
-fn line(event: &Value) -> String {
+/// An event in one line, or in several if it does not fit into a width. Events arrive one by one, so the columns have
+/// fixed widths.
+fn shown(event: &Value, width: Option<usize>) -> String {
     let cell = |place: &str| plain(event.pointer(place).unwrap_or(&Value::Null));
     let [at, kind, author, token] = ["/created_at", "/type", "/data/profile/handle", "/data/token/symbol"].map(cell);
     let text = cell("/data/text");
-    let cells = [padded(&at, 24), padded(&kind, 21), padded(&author, 16), padded(&token, 10), text];
-    cells.join(GAP)
+    let rows = [vec![padded(&at, 24), padded(&kind, 21), padded(&author, 16), padded(&token, 10), text]];
+    width.map_or_else(|| table(&rows), |width| fit(&rows, &[false, false, true, true, true], width))
 }
 
 #[cfg(test)]
@@ -94,7 +94,10 @@ mod tests {
             "data": {"profile": {"handle": "@a"}, "token": {"symbol": "$RUN"}, "text": "to\nthe moon"},
         });
         let expected = "2026-01-31T12:00:00.000Z  thesis.created         @a                $RUN        to\\nthe moon";
-        assert_eq!(line(&event), expected);
-        assert!(line(&json!({"type": "new.type"})).contains("new.type"));
+        assert_eq!(shown(&event, None), expected);
+        assert_eq!(shown(&event, Some(120)), expected);
+        let (head, text) = expected.split_at(77);
+        assert_eq!(shown(&event, Some(80)), format!("{}\n{text}", head.trim_end()));
+        assert!(shown(&json!({"type": "new.type"}), Some(80)).contains("new.type"));
     }
 }

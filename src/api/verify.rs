@@ -5,8 +5,8 @@ use std::process::ExitCode;
 use clap::Args;
 use serde_json::{Map, Value, json};
 
-use super::{client::ApiClient, output::Output, time};
-use crate::Failure;
+use super::{client::ApiClient, output::Output};
+use crate::{Failure, http::time};
 
 /// Characters of an id after its prefix.
 const ID_CHARS: usize = 24;

@@ -7,9 +7,8 @@ use super::{
     client::ApiClient,
     output::{Amount, Column, Columns, Output},
     read::given,
-    time,
 };
-use crate::Failure;
+use crate::{Failure, http::time};
 
 const WEBHOOKS: Columns = &[
     Column::whole("created", "/created_at"),
@@ -21,12 +20,12 @@ const WEBHOOKS: Columns = &[
 ];
 const DELIVERIES: Columns = &[
     Column::whole("created", "/created_at"),
-    Column::whole("id", "/id"),
     Column::text("type", "/event_type"),
     Column::whole("status", "/status"),
     Column::whole("attempt", "/attempt"),
     Column::whole("response", "/response_status"),
     Column::whole("ms", "/latency_ms"),
+    Column::whole("id", "/id"),
     Column::whole("event", "/event_id"),
 ];
 

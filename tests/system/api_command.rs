@@ -1,8 +1,13 @@
 //! `trade-thesis api`: the API on the command line.
 
-use std::{fs, io::ErrorKind, os::unix::fs::PermissionsExt as _, process::Command};
+use std::{
+    fs::{self, File},
+    io::{self, ErrorKind, PipeWriter},
+    os::unix::fs::PermissionsExt as _,
+    process::Command,
+};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use thesis_proto::v1::Environment;
 use tokio::task::spawn_blocking;
 
@@ -50,6 +55,18 @@ impl Shell {
         let output = self.output_of(arguments).await;
         output.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
     }
+}
+
+/// The program with these arguments, without settings.
+fn program(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_trade-thesis"));
+    command.args(arguments).env_clear();
+    command
+}
+
+/// A pipe whose reader has closed it, as `head` does.
+fn closed_pipe() -> PipeWriter {
+    io::pipe().unwrap().1
 }
 
 async fn key(service: &Service) -> Key {
@@ -128,6 +145,11 @@ async fn a_claim_is_judged_by_the_exit_code(service: &Service) {
         shell.run(&["verify", "--author", "@a", "--token", "RUN", "--after", "2001-01-01"]).await;
     assert_eq!((exit, stdout.as_str()), (Some(2), ""), "{stderr}");
     assert!(stderr.contains("HISTORY_LIMIT"), "{stderr}");
+    // A verdict that nobody read is none.
+    let mut unread = program(&["api", "verify", "--author", "@writer", "--token", "CLAIM", "--after", "1h"]);
+    unread.env("SVC_KEY", &key.raw).env("SVC_API_URL", &service.http).stdout(closed_pipe());
+    let unread = unread.output().unwrap();
+    assert_eq!((unread.status.code(), unread.stderr.as_slice()), (Some(2), &b""[..]));
 }
 
 async fn events_are_followed_and_resumed(service: &Service) {
@@ -150,11 +172,13 @@ async fn events_are_followed_and_resumed(service: &Service) {
     assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), second);
     // A replay up to a time ends by itself.
     let to = text(&second, "created_at");
-    let replay = [&tail[1..], &["--from", text(&first, "created_at"), "--to", to]].concat();
-    let (code, stdout, _) = shell.run(&replay).await;
-    let ids: Vec<Value> =
-        stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone()).collect();
-    assert_eq!((code, ids), (Some(0), vec![first["id"].clone(), second["id"].clone()]));
+    for from in [text(&first, "created_at"), "1h"] {
+        let replay = [&tail[1..], &["--from", from, "--to", to]].concat();
+        let (code, stdout, _) = shell.run(&replay).await;
+        let ids: Vec<Value> =
+            stdout.lines().map(|line| serde_json::from_str::<Value>(line).unwrap()["id"].clone()).collect();
+        assert_eq!((code, ids), (Some(0), vec![first["id"].clone(), second["id"].clone()]), "{from}");
+    }
 }
 
 async fn a_webhook_is_managed(service: &Service) {
@@ -232,6 +256,7 @@ async fn a_refusal_prints_one_line(service: &Service) {
         (&["get", "th_unknown"][..], "THESIS_NOT_FOUND: "),
         (&["list", "--sort", "best"], "VALIDATION_FAILED: "),
         (&["tail", "--events", "thesis.eaten"], "VALIDATION_FAILED: "),
+        (&["tail", "--cursor", "zz"], "INVALID_CURSOR: "),
         (&["get", "@a", "--receipt"], "has no such part"),
         // Another command's request would follow from these.
         (&["get", ".."], "`..` is not an id"),
@@ -247,6 +272,32 @@ async fn a_refusal_prints_one_line(service: &Service) {
         let (code, stdout, stderr) = shell.run(arguments).await;
         assert_eq!((code, stdout.as_str(), stderr.lines().count()), (Some(1), "", 1), "{arguments:?}: {stderr}");
         assert!(stderr.contains(message) && !stderr.contains(&key.raw), "{arguments:?}: {stderr}");
+    }
+}
+
+#[test]
+fn a_command_ends_quietly_when_nobody_reads_its_output() {
+    let dir = tempfile::tempdir().unwrap();
+    let pages = dir.path().join("man1");
+    for arguments in [["completion", "bash"], ["completion", "fish"], ["man", pages.to_str().unwrap()]] {
+        let output = program(&arguments).stdout(closed_pipe()).output().unwrap();
+        assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{arguments:?}");
+    }
+    let handshake = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
+    });
+    let requests = dir.path().join("requests");
+    fs::write(&requests, format!("{handshake}\n")).unwrap();
+    let mut command = program(&["mcp", "--key=k", "--api=http://127.0.0.1:9"]);
+    let output = command.stdin(File::open(&requests).unwrap()).stdout(closed_pipe()).output().unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    // Nobody reads the error either, and the exit code stays.
+    for (arguments, code) in [(["api", "usage"], 1), (["api", "lst"], 2), (["restore", "--from=x"], 1)] {
+        let mut command = program(&arguments);
+        command.current_dir(dir.path()).env("XDG_CONFIG_HOME", dir.path()).stderr(closed_pipe());
+        let output = command.output().unwrap();
+        assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(code), &b""[..]), "{arguments:?}");
     }
 }
 

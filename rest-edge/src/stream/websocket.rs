@@ -45,8 +45,9 @@ pub(crate) fn routes() -> Vec<Route> {
                 "Open it with a library for WebSockets: a generated client cannot. The guide [Streams over \
                  WebSocket](/docs/streams-websocket) shows such libraries.\n\n\
                  Open it over HTTP/1.1 with `Upgrade: websocket`, and with a key in `Authorization`, with \
-                 `?ticket=`, or with the message `auth` first, within 10 seconds. `x-websocket-messages` names \
-                 the schemas of all messages; each is a JSON object in a text frame of up to 64 KiB.\n\n\
+                 `?ticket=`, or with the message `auth` first, within 10 seconds. `/v1/asyncapi.json` has the \
+                 schemas of all messages, and `x-websocket-messages` of the OpenAPI description names them; each \
+                 message is a JSON object in a text frame of up to 64 KiB.\n\n\
                  After `welcome`, send `subscribe`, up to 16 times with different names in `sub`; each counts as \
                  one standard request, and the connection as one of the plan's streams. `subscribed` confirms it, \
                  `event` messages follow, and `heartbeat` tells a cursor every 15 seconds. Resume with the last \
