@@ -81,8 +81,14 @@ pub(super) fn keep(visit: &Visit, method: &Method, body: &Bytes, response: Respo
     }
 }
 
-/// The cookie with a form; none if a cookie cannot carry it, or if the form does not come from a page of this service.
+/// The cookie with a form. None if a cookie cannot carry it, if its change is made, or if it does not come from a page of
+/// this service.
 fn cookie(visit: &Visit, body: &[u8]) -> Option<HeaderValue> {
+    let refusal = match visit.outcome() {
+        Some(Ok(())) => return None,
+        Some(Err(error)) => Some(Refusal::of(error)),
+        None => None,
+    };
     let mut fields: Vec<(String, String)> = serde_html_form::from_bytes(body).ok()?;
     let csrf = fields.iter().find(|(name, _)| name == CSRF).map(|(_, value)| value.as_str());
     if !visit.is_own || !visit.accepts(csrf.unwrap_or_default()) {
@@ -95,7 +101,7 @@ fn cookie(visit: &Visit, body: &[u8]) -> Option<HeaderValue> {
             value.clear();
         }
     }
-    let form = RefusedForm { fields, refusal: visit.refusal().map(Refusal::of) };
+    let form = RefusedForm { fields, refusal };
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
     serde_json::to_writer(&mut encoder, &form).ok()?;
     let text = URL_SAFE_NO_PAD.encode(encoder.finish().ok()?);

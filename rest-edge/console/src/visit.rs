@@ -50,8 +50,8 @@ pub struct Visit {
     pub(crate) kept: Option<String>,
     /// A refused form, with its signature.
     pub(crate) refused: Option<String>,
-    /// The error by which core refused the change of this form.
-    refusal: Arc<OnceLock<ApiError>>,
+    /// The outcome of the change that this form asks of core.
+    outcome: Arc<OnceLock<Result<(), ApiError>>>,
     /// True while the page of a refused form is rendered.
     is_refused: bool,
     pub(crate) address: IpAddr,
@@ -91,7 +91,7 @@ impl Visit {
             shown,
             kept,
             refused,
-            refusal: Arc::default(),
+            outcome: Arc::default(),
             is_refused: false,
             address,
             request_id: request_id.clone(),
@@ -186,25 +186,24 @@ impl Visit {
         if self.is_refused {
             // Without an error, the page itself found a fault that is there no more.
             let unsent = || ApiError::new(ErrorCode::ValidationFailed, "the form was not sent; send it again");
-            return Err(self.refusal.get().cloned().unwrap_or_else(unsent).to_status(""));
+            let refusal = self.outcome().and_then(|outcome| outcome.as_ref().err());
+            return Err(refusal.cloned().unwrap_or_else(unsent).to_status(""));
         }
-        let outcome = call.await;
-        if let Err(status) = &outcome {
-            // A form makes one change.
-            let _ = self.refusal.set(ApiError::from_status(status));
-        }
-        outcome
+        let answer = call.await;
+        // A form asks for one change.
+        let _ = self.outcome.set(answer.as_ref().map(|_| ()).map_err(ApiError::from_status));
+        answer
     }
 
-    /// The error by which core refused the change of this form; none if it made the change, or was not asked.
-    pub(super) fn refusal(&self) -> Option<&ApiError> {
-        self.refusal.get()
+    /// The outcome of the change that this form asks of core; none if core was not asked.
+    pub(super) fn outcome(&self) -> Option<&Result<(), ApiError>> {
+        self.outcome.get()
     }
 
     /// The visit in which the page of a form is rendered that core refused with this error.
     pub(super) fn of_refused(&self, refusal: Option<ApiError>) -> Self {
-        let refusal = Arc::new(refusal.map_or_else(OnceLock::new, OnceLock::from));
-        Self { refusal, is_refused: true, ..self.clone() }
+        let outcome = Arc::new(refusal.map_or_else(OnceLock::new, |refusal| OnceLock::from(Err(refusal))));
+        Self { outcome, is_refused: true, ..self.clone() }
     }
 
     /// Sets the cookie that guards forms for a new visitor.
