@@ -93,10 +93,7 @@ pub(super) async fn set_status(
 pub(super) async fn rotate(workspace: Workspace, Path((_, _, id)): WebhookPath, Posted(sent): Posted<Once>) -> Page {
     let request = workspace.request_once(&sent.once, v1::RotateWebhookSecretRequest { id: id.clone() });
     match workspace.change(workspace.core().webhooks.rotate_webhook_secret(request)).await {
-        Ok(answer) => {
-            let rotated = answer.into_inner();
-            secret::show(workspace, rotated.webhook.unwrap_or_default(), rotated.secret, true)
-        }
+        Ok(answer) => secret::lead(&workspace, &id, answer.into_inner().secret, true),
         Err(status) => show_faults(workspace, &id, &status).await,
     }
 }
