@@ -10,8 +10,8 @@
   const read = async (signal) => {
     try {
       const body = new URLSearchParams(new FormData(form));
-      // With this header the page answers the form itself.
-      const headers = { "x-part": "preview" };
+      // With this header the page answers the form at once.
+      const headers = { "x-script": "alerts" };
       const answer = await fetch(address, { method: "POST", headers, body, redirect: "manual", cache: "no-store", signal });
       return new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("preview");
     } catch {

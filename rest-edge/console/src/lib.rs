@@ -83,8 +83,8 @@ pub use self::{visit::Visit, workspace::event_line};
 
 /// The path of the first page, and the prefix of all others.
 pub const HOME: &str = "/console";
-/// A header of requests by which a script takes a part of the page that answers a form.
-const PART: HeaderName = HeaderName::from_static("x-part");
+/// A header of the forms that scripts send. The browser's history does not have them, so their pages answer at once.
+const SCRIPT: HeaderName = HeaderName::from_static("x-script");
 /// The prefix of one-time links. Their last segment is a secret.
 const LINKS: &str = "/console/links/";
 
@@ -217,8 +217,7 @@ impl Site {
             return refused::end(&visit, self.route(again, head, form).await);
         }
         let (sent, method) = (SentForm::new(visit.clone(), &head.method, &body), head.method.clone());
-        // A script takes a part of the page, and the browser's history does not have its request.
-        let is_script = head.headers.contains_key(PART);
+        let is_script = head.headers.contains_key(SCRIPT);
         let answered = sent.keep(self.route(visit.clone(), head, body.clone()).await);
         if is_script { answered } else { refused::keep(&visit, &method, &body, answered) }
     }

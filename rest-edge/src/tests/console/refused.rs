@@ -55,9 +55,9 @@ async fn a_form_without_a_cookie_is_answered_by_its_page() {
     let body = |email: &str| format!("email={email}&password=wrong&csrf={token}");
     let (status, headers, page) = ask(&edge, post("/console/sign-in", &cookie, &body(&long))).await;
     assert!(status == StatusCode::UNAUTHORIZED && page.contains(&long) && !headers.contains_key("set-cookie"));
-    // Nor has the browser's history the request of a script.
+    // Nor does a script's form redirect, which the browser's history does not have.
     let mut request = post("/console/sign-in", &cookie, &body("ada"));
-    request.headers_mut().insert("x-part", "preview".parse().unwrap());
+    request.headers_mut().insert("x-script", "alerts".parse().unwrap());
     let (status, headers, _) = ask(&edge, request).await;
     assert!(status == StatusCode::UNAUTHORIZED && !headers.contains_key("set-cookie"));
 }
