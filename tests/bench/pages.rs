@@ -70,7 +70,7 @@ struct Member {
     session: String,
 }
 
-/// Makes an invitation to the organization of the benchmark's project; gives the organization, the project and the link.
+/// Invites somebody to the organization of the benchmark's project; gives the organization, the project and the link.
 async fn invite(setup: &Setup) -> Result<(String, String, String), Failure> {
     let core = load::core(setup.open().await?, setup.search_dir()).await?;
     let project = load::project(&core)?;
@@ -120,11 +120,11 @@ async fn find(connection: &mut Connection, member: &Member, path: &str, start: &
     Ok(text[at..].chars().take_while(|letter| letter.is_ascii_alphanumeric() || "_/".contains(*letter)).collect())
 }
 
-/// Sends a request of the API; gives the id of what it made.
+/// Creates an object through the API; gives its id.
 async fn create(connection: &mut Connection, path: &str, body: &str) -> Result<String, Failure> {
-    let made = connection.ask_ok(&post(path, &test_key(), body)).await?;
-    let made: serde_json::Value = serde_json::from_slice(made.body)?;
-    Ok(made["id"].as_str().ok_or_else(|| format!("{path} gave no id"))?.to_owned())
+    let answer = connection.ask_ok(&post(path, &test_key(), body)).await?;
+    let object: serde_json::Value = serde_json::from_slice(answer.body)?;
+    Ok(object["id"].as_str().ok_or_else(|| format!("{path} gave no id"))?.to_owned())
 }
 
 /// The pages of accounts, of the organization, of the project's keys and of the administration, by a name.
@@ -163,8 +163,8 @@ fn access(member: &Member, key: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// The pages of the project's test environment that show something that it makes, by a name.
-async fn made(connection: &mut Connection, member: &Member) -> Result<Vec<(&'static str, String)>, Failure> {
+/// Creates a webhook and an alert; gives their pages and those of the requests, by a name.
+async fn created(connection: &mut Connection, member: &Member) -> Result<Vec<(&'static str, String)>, Failure> {
     let endpoint = r#"{"url":"http://127.0.0.1:19999/","events":["thesis.created"]}"#;
     let webhook = create(connection, "/v1/webhooks", endpoint).await?;
     let delivery = create(connection, &format!("/v1/webhooks/{webhook}/test"), "").await?;
@@ -227,7 +227,7 @@ async fn paths(connection: &mut Connection, member: &Member) -> Result<Vec<(&'st
     let key = find(connection, member, &format!("/console/projects/{}", member.project), "key_").await?;
     let mut all = access(member, &key);
     all.extend(data(&member.project, &event));
-    all.extend(made(connection, member).await?);
+    all.extend(created(connection, member).await?);
     Ok(all)
 }
 

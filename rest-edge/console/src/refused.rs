@@ -2,11 +2,10 @@
 //! it again. All other pages that would answer a form are reached so too, such as the chart of an alert.
 //!
 //! No edge stores the form. It is in a cookie that lasts a minute and that scripts cannot read, compressed and signed
-//! for this session and this path, with the error by which core refused it. The page is rendered by the handler of the
-//! form, which runs again with these: [`Visit::change`] then fails as before and asks core for nothing. One read ends
-//! the cookie. Afterwards the path leads to the page with the form as it was before. Values that no page shows again are
-//! not kept. A form that is too long for a cookie is answered by its page at once: one of some 2,800 bytes when it is
-//! compressed.
+//! for this session and this path, with the error by which core refused it. The form's handler renders the page: it
+//! runs again with these, and [`Visit::change`] fails as before without a call of core. One read ends the cookie.
+//! Afterwards the path leads to the page with the form as it was before. The cookie has no values that pages never show
+//! again. The page answers a form at once that is too long for a cookie, which has room for 2,800 compressed bytes.
 
 use std::io::Read as _;
 
@@ -81,8 +80,8 @@ pub(super) fn keep(visit: &Visit, method: &Method, body: &Bytes, response: Respo
     }
 }
 
-/// The cookie with a form. None if a cookie cannot carry it, if its change is made, or if it does not come from a page of
-/// this service.
+/// The cookie with a form. None if a cookie cannot carry it, if core made its change, or if it does not come from a page
+/// of this service.
 fn cookie(visit: &Visit, body: &[u8]) -> Option<HeaderValue> {
     let refusal = match visit.outcome() {
         Some(Ok(())) => return None,

@@ -180,8 +180,8 @@ impl Visit {
         Request::from_parts(MetadataMap::new(), extensions, message)
     }
 
-    /// Makes a change in core. While the page of a refused form is rendered, it fails as it did for the form instead, and
-    /// `call` is never polled.
+    /// Makes a change in core. While the page of a refused form is rendered, it fails as it did for the form instead,
+    /// and never polls `call`.
     pub(crate) async fn change<T>(&self, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
         if self.is_refused {
             // Without an error, the page itself found a fault that is there no more.

@@ -374,7 +374,7 @@ async fn matches_are_counted(service: &Service) {
         .is(200)
         .says("The filters match 1 of the last ");
     assert_eq!(hook.client.get(&format!("/v1/webhooks/{}", text(&webhook, "id"))).await.ok(200)["filters"], filters);
-    // A filter may name a token or profile that does not exist. The page says so beside the filters and beside the field.
+    // A filter may name a token or profile that does not exist. The page says so at the filters and at the field.
     let body = json!({"url": hook.receiver.url, "events": ["thesis.created"], "filters": {"token": ["$NOPE"]}});
     let unknown = hook.client.post("/v1/webhooks", &body).await.ok(201);
     let page = browser.open(&hook.within(&format!("/webhooks/{}", text(&unknown, "id")))).await.is(200);

@@ -1,4 +1,4 @@
-//! A refused form redirects to its page, for which core is asked for no change.
+//! A refused form redirects to its page, which the edge renders without the change.
 
 use thesis_proto::error::FieldError;
 
@@ -6,7 +6,7 @@ use super::*;
 
 const NEW: &str = "/console/organizations/new";
 
-/// A core whose user has so many organizations that no cookie can carry a page. It creates no more.
+/// A core whose user has so many organizations that no cookie can carry a page. It refuses to create another.
 fn full_core() -> Arc<FakeCore> {
     FakeCore::new(|operation, message| match operation {
         "AccountService/CreateOrganization" => {
