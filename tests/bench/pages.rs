@@ -1,5 +1,6 @@
 //! `cargo bench --bench service -- pages`: how long pages of the console and of the documentation take, and their size. A
-//! member of the project that has all the theses asks for one page after the other.
+//! member of the project that has all the theses, who also administers the service, asks for one page after the other.
+//! Pages that only follow a form, such as that of a new key, are not among them.
 
 use core_service::{
     Person, create_invitation,
@@ -13,7 +14,7 @@ use thesis_proto::{
     time::format_millis,
     v1::{self, Role},
 };
-use tokio::time::{Duration, Instant};
+use tokio::time::{Duration, Instant, sleep};
 
 use crate::{
     Failure, Options, calls,
@@ -33,6 +34,13 @@ const MAX_MS: f64 = 50.0;
 const MAX_BYTES: f64 = 80.0 * 1024.0;
 /// Most bytes of a page of the documentation that we aim at; the viewer's scripts are files of their own.
 const MAX_DOCUMENTATION_BYTES: f64 = 100.0 * 1024.0;
+/// Time in which the request log must show a request.
+const LOG_TIMEOUT: Duration = Duration::from_secs(10);
+/// The e-mail of the member.
+const EMAIL: &str = "member@people.example";
+/// Pages of the console that need no session.
+const VISITORS: [(&str, &str); 3] =
+    [("sign-in", "/console/sign-in"), ("sign-up", "/console/sign-up"), ("forgotten password", "/console/forgot")];
 /// Pages of the documentation, which need no session.
 const DOCUMENTATION: [(&str, &str); 5] = [
     ("documentation", "/docs"),
@@ -53,8 +61,17 @@ pub(crate) async fn run(options: &Options) -> Result<(), Failure> {
     measured
 }
 
-/// Makes an invitation to the organization of the benchmark's project; gives the project and the link.
-async fn invite(setup: &Setup) -> Result<(String, String), Failure> {
+/// A member of the organization of the benchmark's project, who administers the service.
+struct Member {
+    organization: String,
+    project: String,
+    user: String,
+    /// The token of their session.
+    session: String,
+}
+
+/// Invites somebody to the organization of the benchmark's project; gives the organization, the project and the link.
+async fn invite(setup: &Setup) -> Result<(String, String, String), Failure> {
     let core = load::core(setup.open().await?, setup.search_dir()).await?;
     let project = load::project(&core)?;
     let now_ms = SystemClock.now_ms();
@@ -67,12 +84,26 @@ async fn invite(setup: &Setup) -> Result<(String, String), Failure> {
     };
     let request = v1::CreateInvitationRequest {
         organization_id: project.organization_id.clone(),
-        email: "member@people.example".to_owned(),
+        email: EMAIL.to_owned(),
         role: Role::Owner.into(),
     };
     let made = create_invitation(&core, &person, &request).await?;
     core.close().await;
-    Ok((project.id.clone(), made.link.ok_or("an invitation has no link")?))
+    Ok((project.organization_id.clone(), project.id.clone(), made.link.ok_or("an invitation has no link")?))
+}
+
+/// Accepts an invitation and makes the new member an administrator.
+async fn join(service: &Service, (organization, project, link): (String, String, String)) -> Result<Member, Failure> {
+    let token = link.rsplit('/').next().unwrap_or_default().to_owned();
+    let password = Some("the password of the benchmark".to_owned());
+    let request = v1::AcceptInvitationRequest { token, email: None, password, user_agent: None };
+    let accepted = calls::accounts(service).await?.accept_invitation(request).await?.into_inner();
+    let session = accepted.session.ok_or("a member has no session")?;
+    let mut operator = calls::operator(service).await?;
+    operator.confirm_user(v1::ConfirmUserRequest { email: EMAIL.to_owned() }).await?;
+    let request = v1::SetAdministratorRequest { email: EMAIL.to_owned(), administrator: true };
+    operator.set_administrator(request).await?;
+    Ok(Member { organization, project, user: session.user.unwrap_or_default().id, session: session.token })
 }
 
 /// A request for a page, with a session's cookie if it needs one.
@@ -81,24 +112,95 @@ fn page(path: &str, session: Option<&str>) -> Vec<u8> {
     format!("GET {path} HTTP/1.1\r\nhost: bench\r\naccept: text/html\r\n{cookie}\r\n").into_bytes()
 }
 
-/// Every page of the project, by a name.
-async fn paths(connection: &mut Connection, project: &str) -> Result<Vec<(&'static str, String)>, Failure> {
-    let new = r#"{"url":"http://127.0.0.1:19999/","events":["thesis.created"]}"#;
-    let made = connection.ask_ok(&post("/v1/webhooks", &test_key(), new)).await?;
-    let webhook: serde_json::Value = serde_json::from_slice(made.body)?;
-    let webhook = webhook["id"].as_str().ok_or("a webhook has no id")?.to_owned();
-    let listed = connection.ask_ok(&get("/v1/events?limit=1", &test_key())).await?;
-    let listed: serde_json::Value = serde_json::from_slice(listed.body)?;
-    let event = listed["data"][0]["id"].as_str().ok_or("there is no event")?.to_owned();
+/// The first id or path on a page that begins with `start`.
+async fn find(connection: &mut Connection, member: &Member, path: &str, start: &str) -> Result<String, Failure> {
+    let answer = connection.ask_ok(&page(path, Some(&member.session))).await?;
+    let text = String::from_utf8_lossy(answer.body);
+    let at = text.find(start).ok_or_else(|| format!("{path} has no {start}"))?;
+    Ok(text[at..].chars().take_while(|letter| letter.is_ascii_alphanumeric() || "_/".contains(*letter)).collect())
+}
+
+/// Creates an object through the API; gives its id.
+async fn create(connection: &mut Connection, path: &str, body: &str) -> Result<String, Failure> {
+    let answer = connection.ask_ok(&post(path, &test_key(), body)).await?;
+    let object: serde_json::Value = serde_json::from_slice(answer.body)?;
+    Ok(object["id"].as_str().ok_or_else(|| format!("{path} gave no id"))?.to_owned())
+}
+
+/// The pages of accounts, of the organization, of the project's keys and of the administration, by a name.
+fn access(member: &Member, key: &str) -> Vec<(&'static str, String)> {
+    let Member { organization, project, user, .. } = member;
+    let in_organization = |page: &str| format!("/console/organizations/{organization}{page}");
+    let in_project = |page: &str| format!("/console/projects/{project}{page}");
+    let administration = |page: &str| format!("/console/administration{page}");
+    vec![
+        ("account", "/console/account".to_owned()),
+        ("second factors", "/console/account/factors".to_owned()),
+        ("confirmation", "/console/confirm".to_owned()),
+        ("find", "/console/find?q=keys".to_owned()),
+        ("new organization", "/console/organizations/new".to_owned()),
+        ("organization", in_organization("")),
+        ("organization: settings", in_organization("/settings")),
+        ("members", in_organization("/members")),
+        ("member: removal", in_organization(&format!("/members/{user}/remove"))),
+        ("audit log", in_organization("/audit")),
+        ("new project", in_organization("/projects")),
+        ("project", in_project("")),
+        ("project: settings", in_project("/settings")),
+        ("project: archiving", in_project("/archive")),
+        ("usage", in_project("/usage")),
+        ("new key", in_project("/keys")),
+        ("key: roll", in_project(&format!("/keys/{key}/roll"))),
+        ("key: revocation", in_project(&format!("/keys/{key}/revoke"))),
+        ("approvals", administration("")),
+        ("organizations", administration("/organizations")),
+        ("users", administration("/users")),
+        ("administrator: removal", administration(&format!("/users/{user}/administrator"))),
+        ("second factors: removal", administration(&format!("/users/{user}/factors"))),
+        ("audit log of all", administration("/audit")),
+        ("abuse", administration("/abuse")),
+        ("ingest", administration("/ingest")),
+    ]
+}
+
+/// Creates a webhook and an alert; gives their pages and those of the requests, by a name.
+async fn created(connection: &mut Connection, member: &Member) -> Result<Vec<(&'static str, String)>, Failure> {
+    let endpoint = r#"{"url":"http://127.0.0.1:19999/","events":["thesis.created"]}"#;
+    let webhook = create(connection, "/v1/webhooks", endpoint).await?;
+    let delivery = create(connection, &format!("/v1/webhooks/{webhook}/test"), "").await?;
+    let rule = format!(r#"{{"name":"busy","token":"{}","metric":"thesis_count_1h","above":20}}"#, token_id(HOTTEST));
+    let alert = create(connection, "/v1/alerts", &rule).await?;
+    let home = format!("/console/projects/{}/test", member.project);
+    let log = format!("{home}/requests");
+    // The log stores requests each second.
+    let deadline = Instant::now() + LOG_TIMEOUT;
+    let request = loop {
+        match find(connection, member, &log, "/requests/").await {
+            Ok(request) => break request,
+            Err(failure) if Instant::now() > deadline => return Err(failure),
+            Err(_) => sleep(Duration::from_millis(100)).await,
+        }
+    };
+    Ok(vec![
+        ("webhook", format!("{home}/webhooks/{webhook}")),
+        ("webhook: matches of 1,000 events", format!("{home}/webhooks/{webhook}/matches")),
+        ("delivery", format!("{home}/webhooks/{webhook}/deliveries/{delivery}")),
+        ("alert", format!("{home}/alerts/{alert}")),
+        ("requests", log),
+        ("request", format!("{home}{request}")),
+    ])
+}
+
+/// The other pages of the project's test environment, by a name.
+fn data(project: &str, event: &str) -> Vec<(&'static str, String)> {
     let of = |page: String| format!("/console/projects/{project}/test{page}");
     let (thesis, hottest) = (thesis_id(0), symbol(HOTTEST));
     let since = format_millis(SystemClock.now_ms() - DAY_MS);
-    Ok(vec![
-        ("project", format!("/console/projects/{project}")),
-        ("usage", format!("/console/projects/{project}/usage")),
+    vec![
         ("webhooks", of("/webhooks".to_owned())),
-        ("webhook", of(format!("/webhooks/{webhook}"))),
-        ("webhook: matches of 1,000 events", of(format!("/webhooks/{webhook}/matches"))),
+        ("new webhook", of("/webhooks/new".to_owned())),
+        ("alerts", of("/alerts".to_owned())),
+        ("new alert", of("/alerts/new".to_owned())),
         ("events", of("/events".to_owned())),
         ("events of the hottest token", of(format!("/events?token=%24{hottest}"))),
         ("event", of(format!("/events/{event}"))),
@@ -114,29 +216,38 @@ async fn paths(connection: &mut Connection, project: &str) -> Result<Vec<(&'stat
             "verification",
             of(format!("/explore/verify?profile_id={}&token=%24{hottest}&created_after={since}", profile_id(0))),
         ),
-    ])
+    ]
+}
+
+/// Every page of the console that a session can open, by a name.
+async fn paths(connection: &mut Connection, member: &Member) -> Result<Vec<(&'static str, String)>, Failure> {
+    let listed = connection.ask_ok(&get("/v1/events?limit=1", &test_key())).await?;
+    let listed: serde_json::Value = serde_json::from_slice(listed.body)?;
+    let event = listed["data"][0]["id"].as_str().ok_or("there is no event")?.to_owned();
+    let key = find(connection, member, &format!("/console/projects/{}", member.project), "key_").await?;
+    let mut all = access(member, &key);
+    all.extend(data(&member.project, &event));
+    all.extend(created(connection, member).await?);
+    Ok(all)
 }
 
 async fn measure(options: &Options, setup: &Setup) -> Result<(), Failure> {
     if !setup.is_loaded() {
         load::run(options, setup).await?;
     }
-    let (project, link) = invite(setup).await?;
+    let invited = invite(setup).await?;
     let service = Service::start(setup).await?;
     service.indexed().await?;
-    let token = link.rsplit('/').next().unwrap_or_default().to_owned();
-    let password = Some("the password of the benchmark".to_owned());
-    let request = v1::AcceptInvitationRequest { token, email: None, password, user_agent: None };
-    let accepted = calls::accounts(&service).await?.accept_invitation(request).await?.into_inner();
-    let session = accepted.session.ok_or("a member has no session")?.token;
+    let member = join(&service, invited).await?;
     let mut connection = Connection::open(service.address("http")?).await?;
     println!("\nPages of the console, {TIMES} times each, one after the other; {setup}");
     row(&["", "p50 ms", "p99 ms", "aim", "bytes", "aim"]);
     let mut all = Vec::new();
-    let console = paths(&mut connection, &project).await?;
-    let console = console.into_iter().map(|(name, path)| (name, page(&path, Some(session.as_str())), MAX_BYTES));
+    let console = paths(&mut connection, &member).await?;
+    let console = console.into_iter().map(|(name, path)| (name, page(&path, Some(&member.session)), MAX_BYTES));
+    let visitors = VISITORS.into_iter().map(|(name, path)| (name, page(path, None), MAX_BYTES));
     let documentation = DOCUMENTATION.into_iter().map(|(name, path)| (name, page(path, None), MAX_DOCUMENTATION_BYTES));
-    for (name, request, max_bytes) in console.chain(documentation) {
+    for (name, request, max_bytes) in visitors.chain(console).chain(documentation) {
         let (mut times, mut bytes): (Vec<Duration>, usize) = (Vec::new(), 0);
         for _ in 0..TIMES {
             let began = Instant::now();

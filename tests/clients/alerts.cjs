@@ -15,6 +15,10 @@ async function alerts(someone, project) {
   await lines.nth(1).waitFor({ state: "attached" });
   assert.equal(await page.getByLabel("Threshold", { exact: true }).inputValue(), "5");
   await look(someone, "new alert with its chart");
+  // Nothing is drawn for a token that nobody knows.
+  await page.getByLabel("Token", { exact: true }).fill("NOSUCHTOKEN");
+  await page.getByLabel("Token", { exact: true }).blur();
+  await lines.first().waitFor({ state: "detached" });
 }
 
 module.exports = { alerts };

@@ -23,7 +23,7 @@ const SECONDS: u32 = 900;
 /// Maximum length of a kept form, in bytes: the cookie also carries the user and the path.
 const MAX_BODY: usize = 3_000;
 /// Form fields that are never kept.
-const SECRET: [&str; 5] = ["csrf", "password", "current_password", "code", "recovery_code"];
+pub(super) const SECRET: [&str; 5] = ["csrf", "password", "current_password", "code", "recovery_code"];
 
 /// A form as it was sent.
 pub(crate) struct SentForm {

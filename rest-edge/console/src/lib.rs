@@ -20,8 +20,8 @@
 //!    to the page: the example's is in `src/frame.rs`.
 //! 4. A form: `Posted` and `Faults` (`src/form.rs`), and a path that answers POST. Where sending it twice would create
 //!    two things, `forms::once` in the template and `visit.once` in the message. After success it redirects to a page
-//!    that can be reloaded, with `shown` if that page has a secret. A refused form renders its page with the faults;
-//!    `refused` redirects to it.
+//!    that can be reloaded, with `shown` if that page has a secret. Its call of core is in `visit.change`. A refused
+//!    form renders its page with the faults: `refused` redirects to the same path and runs the handler again for it.
 //! 5. Data that no service has: a method of `AccountService` in `proto`, its operation in
 //!    `core-service/src/operations/account/`, called in `core-service/src/grpc/account.rs`. Its right enters `TABLE` in
 //!    `core-service/src/access/rights/tests.rs`, its call `core-service/src/grpc/account/tests.rs` and, if it concerns
@@ -33,6 +33,7 @@
 
 mod administration;
 pub mod assets;
+mod cookies;
 mod failure;
 mod find;
 mod form;
@@ -74,14 +75,16 @@ use thesis_proto::error::{ApiError, ErrorCode};
 use tower::ServiceExt as _;
 
 use self::{
+    cookies::Cookies,
     failure::{Failed, PageError},
     kept::SentForm,
-    visit::Cookies,
 };
 pub use self::{visit::Visit, workspace::event_line};
 
 /// The path of the first page, and the prefix of all others.
 pub const HOME: &str = "/console";
+/// A header of the forms that scripts send. The browser's history does not have them, so their pages answer at once.
+const SCRIPT: HeaderName = HeaderName::from_static("x-script");
 /// The prefix of one-time links. Their last segment is a secret.
 const LINKS: &str = "/console/links/";
 
@@ -209,14 +212,20 @@ impl Site {
 
     /// Routes a request with its complete body to its page.
     pub async fn answer(&self, visit: Visit, mut head: Parts, body: Bytes) -> Answered {
-        if let Some(page) = refused::read(&visit, &head.method) {
-            return page;
+        if let Some((again, form)) = refused::read(&visit, &head.method) {
+            head.method = Method::POST;
+            return refused::end(&visit, self.route(again, head, form).await);
         }
         let (sent, method) = (SentForm::new(visit.clone(), &head.method, &body), head.method.clone());
-        head.extensions.insert(visit.clone());
+        let is_script = head.headers.contains_key(SCRIPT);
+        let answered = sent.keep(self.route(visit.clone(), head, body.clone()).await);
+        if is_script { answered } else { refused::keep(&visit, &method, &body, answered) }
+    }
+
+    async fn route(&self, visit: Visit, mut head: Parts, body: Bytes) -> Answered {
+        head.extensions.insert(visit);
         let request = Request::from_parts(head, axum::body::Body::from(body));
-        let answered = self.router.clone().oneshot(request).await.unwrap_or_else(|never| match never {});
-        refused::keep(&visit, &method, sent.keep(answered)).await
+        self.router.clone().oneshot(request).await.unwrap_or_else(|never| match never {})
     }
 
     /// Turns failures into pages and adds the headers that every response has.
@@ -229,9 +238,9 @@ impl Site {
         let mut answered = answered.unwrap_or_else(|error| Failed::from(error).into_response());
         if let Some(error) = failure_of(&mut answered) {
             log_error(visit, method, &error);
-            let allow = answered.headers_mut().remove(ALLOW);
+            let headers = [ALLOW, SET_COOKIE].map(|name| (name.clone(), answered.headers_mut().remove(name)));
             answered = view::failed(visit, &error);
-            answered.headers_mut().extend(allow.map(|allow| (ALLOW, allow)));
+            answered.headers_mut().extend(headers.into_iter().filter_map(|(name, value)| Some((name, value?))));
         }
         let (mut head, body) = answered.into_parts();
         let body = body.collect().await.map(http_body_util::Collected::to_bytes).unwrap_or_default();

@@ -152,7 +152,7 @@ async fn new_project(signed_in: SignedIn, Path(id): Path<String>) -> Page {
 async fn create(signed_in: SignedIn, Path(id): Path<String>, Posted(new): Posted<NewProject>) -> Page {
     let (organization_id, name, once) = (id.clone(), new.name.clone(), signed_in.visit.once(&new.once));
     let message = v1::AccountServiceCreateProjectRequest { organization_id, name, once };
-    match signed_in.core().accounts.create_project(signed_in.request(message)).await {
+    match signed_in.change(signed_in.core().accounts.create_project(signed_in.request(message))).await {
         Ok(answer) => {
             let project = answer.into_inner().project.unwrap_or_default();
             Ok(see_other(&format!("{}?done=created", path(&project.id))))

@@ -1,66 +1,186 @@
-//! The page of a form that was refused. The form redirects to it, so neither a reload nor the way back sends it again.
+//! The page of a form that was refused. The form redirects to its own path, so neither a reload nor the way back sends
+//! it again. All other pages that would answer a form are reached so too, such as the chart of an alert.
 //!
-//! No edge stores the page: it is in a cookie that lasts a minute and that scripts cannot read, compressed and signed
-//! for this session and this path. One read ends it. Afterwards the path leads to the page with the form as it was
-//! before. A page that no cookie can carry answers the form itself. Pages never show a password again, and a page with
-//! a secret is not kept.
+//! No edge stores the form. It is in a cookie that lasts a minute and that scripts cannot read, compressed and signed
+//! for this session and this path, with the error by which core refused it. The form's handler renders the page: it
+//! runs again with these, and [`Visit::change`] fails as before without a call of core. One read ends the cookie.
+//! Afterwards the path leads to the page with the form as it was before. The cookie has no values that pages never show
+//! again. The page answers a form at once that is too long for a cookie, which has room for 2,800 compressed bytes.
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 
-use axum::response::{Html, IntoResponse as _, Response};
+use axum::response::Response;
 use base64::{Engine as _, engine::general_purpose::URL_SAFE_NO_PAD};
+use bytes::Bytes;
 use flate2::{Compression, read::DeflateDecoder, write::DeflateEncoder};
-use http::{HeaderValue, Method, StatusCode, header::SET_COOKIE};
-use http_body_util::{BodyExt as _, Collected};
+use http::{HeaderValue, Method, header::SET_COOKIE};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+use thesis_proto::error::{ApiError, ErrorCode};
 
-use super::{failure::see_other, is_page, shown, visit::Visit};
+use super::{failure::see_other, is_page, kept, shown, visit::Visit};
 
 /// Lifetime of the cookie, in seconds.
 const SECONDS: u32 = 60;
-/// Maximum size of a page in bytes. Larger ones do not fit into a cookie when they are compressed.
-const MAX_PAGE: usize = 64 * 1024;
+/// Maximum size of an uncompressed form in bytes. The limit of a form's body is lower.
+const MAX_FORM: u64 = 256 * 1024;
 const PURPOSE: &[u8] = b"refused form";
+/// The token that every form has.
+const CSRF: &str = "csrf";
+/// The headers of a webhook have values of the customer that no page shows.
+const HEADERS: &str = "headers";
 
-/// Redirects a refused form to its page. Other responses stay as they are.
-pub(super) async fn keep(visit: &Visit, method: &Method, response: Response) -> Response {
-    let is_refused = !method.is_safe() && response.status().is_client_error() && is_page(response.headers());
-    if !is_refused || shown::has_secret(visit) {
+/// A form without its secrets, and the error by which core refused it.
+#[derive(Serialize, Deserialize)]
+struct RefusedForm {
+    fields: Vec<(String, String)>,
+    refusal: Option<Refusal>,
+}
+
+/// The parts of an error.
+#[derive(Serialize, Deserialize)]
+struct Refusal {
+    code: String,
+    message: String,
+    param: Option<String>,
+    details: Option<Value>,
+    retry_after: Option<u32>,
+}
+
+impl Refusal {
+    fn of(error: &ApiError) -> Self {
+        Self {
+            code: error.code.as_str().to_owned(),
+            message: error.message.clone(),
+            param: error.param.clone(),
+            details: error.details.as_deref().cloned(),
+            retry_after: error.retry_after,
+        }
+    }
+
+    /// The error; none for the code of another version.
+    fn error(self) -> Option<ApiError> {
+        let Self { code, message, param, details, retry_after } = self;
+        Some(ApiError { code: ErrorCode::parse(&code)?, message, param, details: details.map(Box::new), retry_after })
+    }
+}
+
+/// Redirects a form that a page answers to that page. Other responses stay as they are.
+pub(super) fn keep(visit: &Visit, method: &Method, body: &Bytes, response: Response) -> Response {
+    if method.is_safe() || !is_page(response.headers()) {
         return response;
     }
-    let (head, body) = response.into_parts();
-    let page = body.collect().await.map(Collected::to_bytes).unwrap_or_default();
-    match cookie(visit, head.status, &page) {
+    match cookie(visit, body) {
         Some(cookie) => {
             let mut response = see_other(&visit.path);
             response.headers_mut().append(SET_COOKIE, cookie);
             response
         }
-        None => Response::from_parts(head, page.into()),
+        None => response,
     }
 }
 
-/// The cookie with a page; none if a cookie cannot carry it.
-fn cookie(visit: &Visit, status: StatusCode, page: &[u8]) -> Option<HeaderValue> {
-    if page.len() > MAX_PAGE {
+/// The cookie with a form. None if a cookie cannot carry it, if core made its change, or if it does not come from a page
+/// of this service.
+fn cookie(visit: &Visit, body: &[u8]) -> Option<HeaderValue> {
+    let refusal = match visit.outcome() {
+        Some(Ok(())) => return None,
+        Some(Err(error)) => Some(Refusal::of(error)),
+        None => None,
+    };
+    let mut fields: Vec<(String, String)> = serde_html_form::from_bytes(body).ok()?;
+    let csrf = fields.iter().find(|(name, _)| name == CSRF).map(|(_, value)| value.as_str());
+    if !visit.is_own || !visit.accepts(csrf.unwrap_or_default()) {
         return None;
     }
+    fields.retain(|(name, _)| name != CSRF);
+    for (name, value) in &mut fields {
+        // The handler still demands the field itself.
+        let name = name.as_str();
+        if name == HEADERS || kept::SECRET.contains(&name) {
+            value.clear();
+        }
+    }
+    let form = RefusedForm { fields, refusal };
     let mut encoder = DeflateEncoder::new(Vec::new(), Compression::best());
-    encoder.write_all(page).ok()?;
-    let text = format!("{}.{}", status.as_u16(), URL_SAFE_NO_PAD.encode(encoder.finish().ok()?));
+    serde_json::to_writer(&mut encoder, &form).ok()?;
+    let text = URL_SAFE_NO_PAD.encode(encoder.finish().ok()?);
     let cookies = visit.console.cookies();
     cookies.set_for(cookies.refused(), &shown::seal(visit, PURPOSE, &visit.path, &text), SECONDS)
 }
 
-/// The page that the visitor's cookie has for this path. It ends the cookie.
-pub(super) fn read(visit: &Visit, method: &Method) -> Option<Response> {
+/// The form that the visitor's cookie has for this path: its body, and the visit in which its handler renders the page.
+pub(super) fn read(visit: &Visit, method: &Method) -> Option<(Visit, Bytes)> {
     let sealed = visit.refused.as_deref().filter(|_| *method == Method::GET)?;
-    let (status, page) = shown::unseal(visit, PURPOSE, &visit.path, sealed)?.split_once('.')?;
-    let status: StatusCode = status.parse().ok()?;
-    let compressed = URL_SAFE_NO_PAD.decode(page).ok()?;
-    let mut text = String::new();
-    DeflateDecoder::new(compressed.as_slice()).read_to_string(&mut text).ok()?;
-    let mut response = (status, Html(text)).into_response();
+    let compressed = URL_SAFE_NO_PAD.decode(shown::unseal(visit, PURPOSE, &visit.path, sealed)?).ok()?;
+    let mut text = Vec::new();
+    DeflateDecoder::new(compressed.as_slice()).take(MAX_FORM).read_to_end(&mut text).ok()?;
+    let RefusedForm { mut fields, refusal } = serde_json::from_slice(&text).ok()?;
+    fields.push((CSRF.to_owned(), visit.csrf()));
+    let body = serde_html_form::to_string(&fields).ok()?;
+    Some((visit.of_refused(refusal.and_then(Refusal::error)), body.into()))
+}
+
+/// Ends the cookie of a form whose page is shown.
+pub(super) fn end(visit: &Visit, mut response: Response) -> Response {
     let cookies = visit.console.cookies();
     response.headers_mut().append(SET_COOKIE, cookies.end(cookies.refused()));
-    Some(response)
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{fs, path::PathBuf};
+
+    use serde_json::json;
+    use thesis_proto::error::FieldError;
+
+    use super::*;
+
+    #[test]
+    fn an_error_travels_unchanged() {
+        let fields = [FieldError::new("url", "must be an address"), FieldError::new("filters.chain", "must be known")];
+        let limited = ApiError::new(ErrorCode::RateLimited, "too many").with_retry_after(7);
+        let detailed = ApiError::new(ErrorCode::WebhookUrlForbidden, "not there").with_details(json!({ "port": 1 }));
+        for error in [ApiError::validation(&fields), limited, detailed] {
+            let text = serde_json::to_string(&Refusal::of(&error)).unwrap();
+            assert_eq!(serde_json::from_str::<Refusal>(&text).unwrap().error(), Some(error));
+        }
+        let old = Refusal { code: "NO_CODE".to_owned(), ..Refusal::of(&ApiError::internal()) };
+        assert_eq!(old.error(), None);
+    }
+
+    /// The beginnings of the names of calls that change nothing.
+    const READS: [&str; 6] = ["get_", "list_", "search", "verify_", "begin_confirmation", "begin_passkey"];
+
+    /// A handler that runs again must not make its change again.
+    #[test]
+    fn every_change_goes_through_the_visit() {
+        let mut folders = vec![PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/src"))];
+        let mut changes = 0;
+        while let Some(folder) = folders.pop() {
+            for entry in fs::read_dir(folder).unwrap() {
+                let path = entry.unwrap().path();
+                if path.is_dir() {
+                    folders.push(path);
+                    continue;
+                }
+                let text: String = fs::read_to_string(&path).unwrap().split_whitespace().collect();
+                for (at, core) in text.match_indices(".core().") {
+                    let call = text[at + core.len()..].split('(').next().unwrap_or_default();
+                    let is_name = |letter: char| letter.is_ascii_alphanumeric() || "_.".contains(letter);
+                    let Some((_, method)) = call.split_once('.').filter(|_| call.chars().all(is_name)) else {
+                        continue;
+                    };
+                    if READS.iter().any(|read| method.starts_with(read)) {
+                        continue;
+                    }
+                    let before = text[..at].trim_end_matches(is_name);
+                    assert!(before.ends_with(".change("), "{method} in {}", path.display());
+                    changes += 1;
+                }
+            }
+        }
+        assert!(changes > 50, "{changes}");
+    }
 }

@@ -59,17 +59,8 @@ pub(crate) fn show(visit: &Visit, path: &str, secret: &impl Serialize) -> Result
     Ok(response)
 }
 
-fn text(visit: &Visit) -> Option<&str> {
-    let path = visit.path.split('?').next().unwrap_or_default();
-    unseal(visit, PURPOSE, path, visit.shown.as_deref()?)
-}
-
 /// Reads the secret of this page; none once its time has passed.
 pub(crate) fn read<T: DeserializeOwned>(visit: &Visit) -> Option<T> {
-    serde_html_form::from_str(text(visit)?).ok()
-}
-
-/// True if this page shows a secret.
-pub(super) fn has_secret(visit: &Visit) -> bool {
-    text(visit).is_some()
+    let path = visit.path.split('?').next().unwrap_or_default();
+    serde_html_form::from_str(unseal(visit, PURPOSE, path, visit.shown.as_deref()?)?).ok()
 }

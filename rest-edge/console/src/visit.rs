@@ -9,8 +9,8 @@ use std::{
 use axum::extract::FromRequestParts;
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use http::{
-    Extensions, HeaderMap, HeaderName, HeaderValue,
-    header::{COOKIE, HOST, ORIGIN, USER_AGENT},
+    Extensions, HeaderName, HeaderValue,
+    header::{HOST, ORIGIN, USER_AGENT},
     request::Parts,
 };
 use sha2::Sha256;
@@ -18,88 +18,23 @@ use thesis_net::{
     services::{MemberSession, Services, Trusted},
     trace::Trace,
 };
-use thesis_proto::{metadata, v1};
-use tonic::{Request, metadata::MetadataMap};
+use thesis_proto::{
+    error::{ApiError, ErrorCode},
+    metadata, v1,
+};
+use tonic::{Request, Status, metadata::MetadataMap};
 
-use super::{Console, HOME, failure::Failed};
+use super::{
+    Console, HOME,
+    cookies::{Cookies, cookie, is_text, is_token},
+    failure::Failed,
+};
 
 const SESSION: HeaderName = HeaderName::from_static(metadata::SESSION);
 /// Limit in characters for the browser's name in calls of core.
 const MAX_USER_AGENT: usize = 300;
-const MAX_SESSION: usize = 256;
-/// Lifetime of the device cookie: 90 days, as long as core keeps the token.
-const DEVICE_SECONDS: u32 = 7_776_000;
 /// Length in characters of the cookie that guards the forms of visitors.
 const FORM_LENGTH: usize = 32;
-
-/// Names and attributes of the console's cookies. With https their names begin with `__Host-`: a browser then accepts
-/// them only from this host and by https, so no other host of the domain can plant one. The prefix demands the path
-/// `/`.
-#[derive(Clone, Copy)]
-pub(crate) struct Cookies {
-    /// True if browsers send the cookies only by https.
-    pub(super) is_secure: bool,
-}
-
-impl Cookies {
-    pub(crate) const fn session(self) -> &'static str {
-        if self.is_secure { "__Host-session" } else { "session" }
-    }
-
-    const fn form(self) -> &'static str {
-        if self.is_secure { "__Host-form" } else { "form" }
-    }
-
-    /// The header that sets a cookie until the browser closes; none if a cookie cannot carry the value.
-    pub(crate) fn set(self, name: &str, value: &str) -> Option<HeaderValue> {
-        let secure = if self.is_secure { "; Secure" } else { "" };
-        let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax{secure}");
-        let mut header = HeaderValue::try_from(text).ok()?;
-        header.set_sensitive(true);
-        Some(header)
-    }
-
-    /// The cookie with the secret of the page after a form.
-    pub(crate) const fn shown(self) -> &'static str {
-        if self.is_secure { "__Host-shown" } else { "shown" }
-    }
-
-    /// The cookie with a form that could not be sent.
-    pub(crate) const fn kept(self) -> &'static str {
-        if self.is_secure { "__Host-kept" } else { "kept" }
-    }
-
-    /// The cookie with the page of a refused form.
-    pub(crate) const fn refused(self) -> &'static str {
-        if self.is_secure { "__Host-refused" } else { "refused" }
-    }
-
-    /// The cookie by which core recognizes a browser in which the user has signed in before.
-    pub(crate) const fn device(self) -> &'static str {
-        if self.is_secure { "__Host-device" } else { "device" }
-    }
-
-    /// The header that sets a cookie for a time; none if a cookie cannot carry the value.
-    pub(crate) fn set_for(self, name: &str, value: &str, seconds: u32) -> Option<HeaderValue> {
-        let until_closed = self.set(name, value).filter(|_| is_text(value))?;
-        let text = format!("{}; Max-Age={seconds}", until_closed.to_str().ok()?);
-        let mut header = HeaderValue::try_from(text).ok()?;
-        header.set_sensitive(true);
-        Some(header)
-    }
-
-    /// The header that keeps the device's token beyond the session; none if a cookie cannot carry the token.
-    pub(crate) fn set_device(self, token: &str) -> Option<HeaderValue> {
-        self.set_for(self.device(), token, DEVICE_SECONDS)
-    }
-
-    /// The header that deletes a cookie.
-    pub(crate) fn end(self, name: &str) -> HeaderValue {
-        let secure = if self.is_secure { "; Secure" } else { "" };
-        let text = format!("{name}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax{secure}");
-        HeaderValue::try_from(text).expect("it is ASCII")
-    }
-}
 
 /// The visitor and the origin of a request for a page.
 #[derive(Clone)]
@@ -113,8 +48,12 @@ pub struct Visit {
     pub(crate) shown: Option<String>,
     /// The form that could not be sent.
     pub(crate) kept: Option<String>,
-    /// The page of a refused form, with its signature.
+    /// A refused form, with its signature.
     pub(crate) refused: Option<String>,
+    /// The outcome of the change that this form asks of core.
+    outcome: Arc<OnceLock<Result<(), ApiError>>>,
+    /// True while the page of a refused form is rendered.
+    is_refused: bool,
     pub(crate) address: IpAddr,
     pub(crate) request_id: HeaderValue,
     pub(crate) trace: Trace,
@@ -152,6 +91,8 @@ impl Visit {
             shown,
             kept,
             refused,
+            outcome: Arc::default(),
+            is_refused: false,
             address,
             request_id: request_id.clone(),
             trace,
@@ -239,32 +180,36 @@ impl Visit {
         Request::from_parts(MetadataMap::new(), extensions, message)
     }
 
+    /// Makes a change in core. While the page of a refused form is rendered, it fails as it did for the form instead,
+    /// and never polls `call`.
+    pub(crate) async fn change<T>(&self, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+        if self.is_refused {
+            // Without an error, the page itself found a fault that is there no more.
+            let unsent = || ApiError::new(ErrorCode::ValidationFailed, "the form was not sent; send it again");
+            let refusal = self.outcome().and_then(|outcome| outcome.as_ref().err());
+            return Err(refusal.cloned().unwrap_or_else(unsent).to_status(""));
+        }
+        let answer = call.await;
+        // A form asks for one change.
+        let _ = self.outcome.set(answer.as_ref().map(|_| ()).map_err(ApiError::from_status));
+        answer
+    }
+
+    /// The outcome of the change that this form asks of core; none if core was not asked.
+    pub(super) fn outcome(&self) -> Option<&Result<(), ApiError>> {
+        self.outcome.get()
+    }
+
+    /// The visit in which the page of a form is rendered that core refused with this error.
+    pub(super) fn of_refused(&self, refusal: Option<ApiError>) -> Self {
+        let outcome = Arc::new(refusal.map_or_else(OnceLock::new, |refusal| OnceLock::from(Err(refusal))));
+        Self { outcome, is_refused: true, ..self.clone() }
+    }
+
     /// Sets the cookie that guards forms for a new visitor.
     pub(super) fn new_form_cookie(&self, cookies: Cookies) -> Option<HeaderValue> {
         cookies.set(cookies.form(), &self.form).filter(|_| self.is_new)
     }
-}
-
-/// The first acceptable value of a cookie. Other applications of the host may set cookies of the same name.
-fn cookie<'a>(headers: &'a HeaderMap, name: &str, is_one: impl Fn(&str) -> bool) -> Option<&'a str> {
-    let pairs = headers.get_all(COOKIE).iter().flat_map(|value| value.as_bytes().split(|byte| *byte == b';'));
-    let mut texts = pairs.filter_map(|pair| std::str::from_utf8(pair.trim_ascii()).ok()?.split_once('='));
-    texts.find_map(|(key, value)| (key == name && is_one(value)).then_some(value))
-}
-
-/// True if a cookie's value can be a token.
-fn is_token(text: &str) -> bool {
-    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'-';
-    (1..=MAX_SESSION).contains(&text.len()) && text.bytes().all(is_letter)
-}
-
-/// Bytes of a cookie's value that every browser keeps.
-const MAX_TEXT: usize = 3_800;
-
-/// True if a cookie's value can be an encoded text.
-fn is_text(text: &str) -> bool {
-    let is_letter = |byte: u8| byte.is_ascii_alphanumeric() || b"%&=+*.-_~".contains(&byte);
-    (1..=MAX_TEXT).contains(&text.len()) && text.bytes().all(is_letter)
 }
 
 fn random(console: &Console) -> String {
@@ -325,6 +270,11 @@ impl SignedIn {
     /// A call of core on behalf of the user.
     pub(crate) fn request<T>(&self, message: T) -> Request<T> {
         self.visit.request(message)
+    }
+
+    /// As [`Visit::change`].
+    pub(crate) async fn change<T>(&self, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+        self.visit.change(call).await
     }
 
     /// The user's membership of an organization. For others the organization counts as missing.

@@ -22,7 +22,7 @@ use prost::Message;
 use sha2::{Digest as _, Sha256};
 use thesis_net::services::Services;
 use thesis_proto::metadata;
-use tonic::Request;
+use tonic::{Request, Status};
 
 pub use self::events::line as event_line;
 use super::{
@@ -72,6 +72,11 @@ impl Workspace {
     /// A call of a public service on behalf of the member.
     fn request<T>(&self, message: T) -> Request<T> {
         self.signed_in.visit.request_in(&self.access.project.id, self.live, message)
+    }
+
+    /// As [`Visit::change`](crate::visit::Visit::change).
+    async fn change<T>(&self, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
+        self.signed_in.change(call).await
     }
 
     /// A call whose work core does once, even if the browser sends the form with this `once` and these values again.

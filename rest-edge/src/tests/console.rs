@@ -2,6 +2,7 @@
 
 mod cookies;
 mod device;
+mod refused;
 
 use std::sync::Arc;
 
@@ -288,7 +289,7 @@ async fn what_was_typed_is_text_and_a_password_is_not_kept() {
     let edge = edge(&core, "http://edge.test");
     let (cookie, token) = visitor(&edge).await;
     let body = format!("email=%22%3E%3Cscript%3Ea&password=wrong-secret&csrf={token}");
-    // The form redirects to its page, which a cookie has for one read, at this address and in this session.
+    // The form redirects to its page, for which a cookie has it for one read, at this address and in this session.
     let (status, headers, _) = ask(&edge, post("/console/sign-in", &cookie, &body)).await;
     assert_eq!((status, headers["location"].to_str().unwrap()), (StatusCode::SEE_OTHER, "/console/sign-in"));
     let refused = headers["set-cookie"].to_str().unwrap().split(';').next().unwrap();
@@ -307,6 +308,7 @@ async fn what_was_typed_is_text_and_a_password_is_not_kept() {
     assert!(page.contains("E-mail or password is wrong."), "{page}");
     assert!(!page.contains("<script>a") && page.contains("script&#62;a"), "{page}");
     assert!(!page.contains("wrong-secret"));
+    assert_eq!(calls(&core, "AccountService/SignIn"), 1);
 }
 
 #[tokio::test]

@@ -374,14 +374,11 @@ async fn matches_are_counted(service: &Service) {
         .is(200)
         .says("The filters match 1 of the last ");
     assert_eq!(hook.client.get(&format!("/v1/webhooks/{}", text(&webhook, "id"))).await.ok(200)["filters"], filters);
-    // A filter may name a token or profile that does not exist, and the page says that it does not exist.
+    // A filter may name a token or profile that does not exist. The page says so at the filters and at the field.
     let body = json!({"url": hook.receiver.url, "events": ["thesis.created"], "filters": {"token": ["$NOPE"]}});
     let unknown = hook.client.post("/v1/webhooks", &body).await.ok(201);
-    browser
-        .open(&hook.within(&format!("/webhooks/{}", text(&unknown, "id"))))
-        .await
-        .is(200)
-        .says("There is no $NOPE yet");
+    let page = browser.open(&hook.within(&format!("/webhooks/{}", text(&unknown, "id")))).await.is(200);
+    assert_eq!(page.html.matches("There is no $NOPE yet").count(), 2, "{page}");
     // All theses of all tokens are more than the page shows.
     let page = browser.open(&format!("{}/matches", hook.path())).await.is(200);
     let shown = page.all("a").filter(|link| link.get("href").is_some_and(|href| href.contains("/events/evt_"))).count();

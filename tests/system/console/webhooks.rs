@@ -64,12 +64,17 @@ async fn a_secret_is_shown_once(service: &Service) {
     let form =
         form.fill("url", &format!(" {URL} ")).fill("description", "für Menschen").fill("token", " $RUN ,, tk_1 ");
     let form = form.fill("chain", "sandbox").tick("events", &["token.activity", "thesis.created"]);
-    let made = browser.submit(&form).await.is(200).says("only once");
+    let made = browser.submit(&form).await.is(200).says("only for ten minutes");
     let secret = made.word("whsec_");
     assert!(secret.len() > 30, "{secret}");
     // Sent again, the form makes no second one and tells the same secret.
     let again = browser.submit(&form).await.is(200);
     assert_eq!(again.word("whsec_"), secret);
+    // So does a reload. For everybody else, the page leads to the webhook's.
+    assert_eq!(browser.open(&again.path).await.is(200).word("whsec_"), secret);
+    let other = service.browser_of(&service.member(&customer.owner, &customer.organization, Role::Owner).await);
+    let location = other.get(&again.path).await.is(303).location().unwrap();
+    assert_eq!(format!("{location}/secret"), again.path);
     let kept = rows(&client).await;
     assert_eq!(kept.len(), 1);
     assert_eq!((text(&kept[0], "url"), text(&kept[0], "description")), (URL, "für Menschen"));
@@ -254,7 +259,7 @@ async fn a_new_secret_signs_beside_the_old_one(service: &Service) {
     let (made, path) = create(&browser, &list, &receiver.url).await;
     let old = made.word("whsec_");
     let form = browser.open(&path).await.is(200).form(&format!("{path}/rotate"));
-    let rotated = browser.submit(&form).await.is(200).says("24 hours").says("only once");
+    let rotated = browser.submit(&form).await.is(200).says("24 hours").says("only for ten minutes");
     let new = rotated.word("whsec_");
     assert_ne!(new, old);
     assert_eq!(browser.submit(&form).await.is(200).word("whsec_"), new, "a form that is sent again rotates again");

@@ -97,6 +97,8 @@ async fn customers_forms(service: &Service) {
         let page = format!("/console/projects/{project}");
         check(&format!("{page}/settings"), &format!("{page}/name"), &name(wrong), "name").await;
     }
+    let (page, note) = (format!("/console/projects/{project}"), "x".repeat(1_001));
+    check(&page, &format!("{page}/live-access"), &[("note", &*note)], "note").await;
     let invitation = [("email", "no address"), ("role", "developer")];
     check(&format!("{home}/members"), &format!("{home}/invitations"), &invitation, "email").await;
     let keys = format!("/console/projects/{project}/keys");

@@ -111,7 +111,7 @@ pub(super) async fn approve(
     Posted(NoFields {}): Posted<NoFields>,
 ) -> Page {
     let request = signed_in.request(v1::ApproveProjectRequest { id: id.clone() });
-    let outcome = signed_in.core().admin.approve_project(request).await;
+    let outcome = signed_in.change(signed_in.core().admin.approve_project(request)).await;
     finish_form(&signed_in, outcome, "approved", (id, String::new())).await
 }
 
@@ -121,7 +121,7 @@ pub(super) async fn refuse(
     Posted(RefusalForm { reason }): Posted<RefusalForm>,
 ) -> Page {
     let message = v1::RefuseProjectRequest { id: id.clone(), reason: reason.clone() };
-    let outcome = signed_in.core().admin.refuse_project(signed_in.request(message)).await;
+    let outcome = signed_in.change(signed_in.core().admin.refuse_project(signed_in.request(message))).await;
     finish_form(&signed_in, outcome, "refused", (id, reason)).await
 }
 
@@ -154,6 +154,6 @@ pub(super) async fn withdraw(
 ) -> Page {
     let given = Some(reason.clone()).filter(|reason| !reason.trim().is_empty());
     let request = signed_in.request(v1::WithdrawProjectRequest { id: id.clone(), reason: given });
-    let outcome = signed_in.core().admin.withdraw_project(request).await;
+    let outcome = signed_in.change(signed_in.core().admin.withdraw_project(request)).await;
     finish_form(&signed_in, outcome, "withdrawn", (id, reason)).await
 }

@@ -75,7 +75,8 @@ pub(super) async fn set_plan(
     Posted(PlanForm { plan, find, page: at }): Posted<PlanForm>,
 ) -> Page {
     let message = v1::SetOrganizationPlanRequest { id: id.clone(), plan: plan.trim().to_owned() };
-    let Err(status) = signed_in.core().admin.set_organization_plan(signed_in.request(message)).await else {
+    let Err(status) = signed_in.change(signed_in.core().admin.set_organization_plan(signed_in.request(message))).await
+    else {
         return Ok(see_other(&link(ORGANIZATIONS, &[("done", "plan"), ("find", find.trim()), ("page", at.trim())])));
     };
     let faults = Faults::of(&status)?;

@@ -153,7 +153,7 @@ pub(super) async fn remove_factors(
 ) -> Page {
     let email = find(&signed_in, &id).await?.email;
     let request = signed_in.request(v1::RemoveSecondFactorsRequest { email });
-    match signed_in.core().admin.remove_second_factors(request).await {
+    match signed_in.change(signed_in.core().admin.remove_second_factors(request)).await {
         Ok(_) => Ok(see_other(&format!("{USERS}?done=factors-removed"))),
         Err(status) => show_faults(&signed_in, &status, InvitationForm::default()).await,
     }
@@ -165,7 +165,7 @@ pub(super) async fn show(Administrator(signed_in): Administrator, query: PageQue
 
 pub(super) async fn invite(Administrator(signed_in): Administrator, Posted(typed): Posted<InvitationForm>) -> Page {
     let message = v1::CreateUserRequest { email: typed.email.clone(), administrator: typed.administrator.is_some() };
-    let created = match signed_in.core().admin.create_user(signed_in.request(message)).await {
+    let created = match signed_in.change(signed_in.core().admin.create_user(signed_in.request(message))).await {
         Ok(answer) => answer.into_inner(),
         Err(status) => return show_faults(&signed_in, &status, typed).await,
     };
@@ -181,7 +181,7 @@ pub(super) async fn make_administrator(
     Posted(UserForm { email, .. }): Posted<UserForm>,
 ) -> Page {
     let message = v1::SetAdministratorRequest { email, administrator: true };
-    match signed_in.core().admin.set_administrator(signed_in.request(message)).await {
+    match signed_in.change(signed_in.core().admin.set_administrator(signed_in.request(message))).await {
         Ok(_) => Ok(see_other(&format!("{USERS}?done=administrator-made"))),
         Err(status) => show_faults(&signed_in, &status, InvitationForm::default()).await,
     }
@@ -207,7 +207,7 @@ pub(super) async fn unmake_administrator(
 ) -> Page {
     let email = find(&signed_in, &id).await?.email;
     let message = v1::SetAdministratorRequest { email, administrator: false };
-    match signed_in.core().admin.set_administrator(signed_in.request(message)).await {
+    match signed_in.change(signed_in.core().admin.set_administrator(signed_in.request(message))).await {
         // These pages are missing for somebody who is no administrator any more.
         Ok(_) if is_visitor(&signed_in, &id) => Ok(see_other(HOME)),
         Ok(_) => Ok(see_other(&format!("{USERS}?done=administrator-unmade"))),
@@ -224,7 +224,10 @@ pub(super) async fn confirm(
     Administrator(signed_in): Administrator,
     Posted(UserForm { email, .. }): Posted<UserForm>,
 ) -> Page {
-    match signed_in.core().admin.confirm_user(signed_in.request(v1::ConfirmUserRequest { email })).await {
+    match signed_in
+        .change(signed_in.core().admin.confirm_user(signed_in.request(v1::ConfirmUserRequest { email })))
+        .await
+    {
         Ok(_) => Ok(see_other(&format!("{USERS}?done=confirmed"))),
         Err(status) => show_faults(&signed_in, &status, InvitationForm::default()).await,
     }
@@ -236,7 +239,7 @@ pub(super) async fn make_reset_link(
 ) -> Page {
     let keep_memberships = keep_memberships.is_some();
     let message = v1::CreateResetLinkRequest { email: email.clone(), keep_memberships };
-    let created = match signed_in.core().admin.create_reset_link(signed_in.request(message)).await {
+    let created = match signed_in.change(signed_in.core().admin.create_reset_link(signed_in.request(message))).await {
         Ok(answer) => answer.into_inner(),
         Err(status) => return show_faults(&signed_in, &status, InvitationForm::default()).await,
     };

@@ -53,7 +53,7 @@ pub(super) async fn change_password(signed_in: SignedIn, Posted(form): Posted<Pa
         password: form.password,
         user_agent: signed_in.visit.user_agent.clone(),
     };
-    match signed_in.core().accounts.change_password(signed_in.request(request)).await {
+    match signed_in.change(signed_in.core().accounts.change_password(signed_in.request(request))).await {
         Ok(answer) => {
             start_session(&signed_in.visit, answer.into_inner().session.as_ref(), "/console/account?done=password")
         }
@@ -63,7 +63,9 @@ pub(super) async fn change_password(signed_in: SignedIn, Posted(form): Posted<Pa
 
 /// Sends the confirmation link again.
 pub(super) async fn send_confirmation(signed_in: SignedIn, Posted(NoFields {}): Posted<NoFields>) -> Page {
-    signed_in.core().accounts.send_confirmation(signed_in.request(v1::SendConfirmationRequest {})).await?;
+    signed_in
+        .change(signed_in.core().accounts.send_confirmation(signed_in.request(v1::SendConfirmationRequest {})))
+        .await?;
     Ok(see_other("/console/account?done=sent"))
 }
 
@@ -74,7 +76,9 @@ pub(super) async fn to_account(_: SignedIn) -> Page {
 
 pub(super) async fn revoke(signed_in: SignedIn, Path(id): Path<String>, Posted(NoFields {}): Posted<NoFields>) -> Page {
     let is_own = signed_in.account.session.as_ref().is_some_and(|session| session.id == id);
-    let revoked = signed_in.core().accounts.revoke_session(signed_in.request(v1::RevokeSessionRequest { id })).await;
+    let revoked = signed_in
+        .change(signed_in.core().accounts.revoke_session(signed_in.request(v1::RevokeSessionRequest { id })))
+        .await;
     // A session that has already ended counts as success.
     if let Err(status) = revoked
         && ApiError::from_status(&status).code != ErrorCode::SessionNotFound
@@ -88,7 +92,9 @@ pub(super) async fn revoke(signed_in: SignedIn, Path(id): Path<String>, Posted(N
 }
 
 pub(super) async fn forget(signed_in: SignedIn, Path(id): Path<String>, Posted(NoFields {}): Posted<NoFields>) -> Page {
-    signed_in.core().accounts.forget_device(signed_in.request(v1::ForgetDeviceRequest { id })).await?;
+    signed_in
+        .change(signed_in.core().accounts.forget_device(signed_in.request(v1::ForgetDeviceRequest { id })))
+        .await?;
     Ok(see_other("/console/account?done=forgotten"))
 }
 

@@ -49,7 +49,7 @@ pub(super) async fn show(signed_in: SignedIn, query: PageQuery) -> Page {
 pub(super) async fn send(signed_in: SignedIn, Posted(form): Posted<ProofForm>) -> Page {
     let proof = form.password.is_none().then(|| form.proof());
     let message = v1::ConfirmSessionRequest { password: form.password, challenge: form.challenge, proof };
-    match signed_in.core().accounts.confirm_session(signed_in.request(message)).await {
+    match signed_in.change(signed_in.core().accounts.confirm_session(signed_in.request(message))).await {
         Ok(_) => Ok(see_other(safe_next(Some(&form.next)))),
         Err(status) => page(&signed_in, &form.next, Faults::of(&status)?).await,
     }

@@ -89,7 +89,8 @@ fn draw(text: &str) -> (i32, String) {
 
 pub(super) async fn begin_totp(signed_in: SignedIn, Posted(NoFields {}): Posted<NoFields>) -> Page {
     let request = signed_in.request(v1::BeginTotpRequest {});
-    let v1::BeginTotpResponse { secret, uri } = signed_in.core().accounts.begin_totp(request).await?.into_inner();
+    let v1::BeginTotpResponse { secret, uri } =
+        signed_in.change(signed_in.core().accounts.begin_totp(request)).await?.into_inner();
     shown::show(&signed_in.visit, TOTP, &NewTotp { secret, uri })
 }
 
@@ -114,7 +115,7 @@ pub(super) struct CodeForm {
 
 pub(super) async fn add_totp(signed_in: SignedIn, Posted(form): Posted<CodeForm>) -> Page {
     let request = signed_in.request(v1::AddTotpRequest { code: form.code });
-    match signed_in.core().accounts.add_totp(request).await {
+    match signed_in.change(signed_in.core().accounts.add_totp(request)).await {
         Ok(answer) => finish(&signed_in, answer.into_inner().recovery_codes),
         Err(status) => totp_page(&signed_in, Faults::of(&status)?),
     }
@@ -150,7 +151,7 @@ pub(super) async fn show_codes(signed_in: SignedIn) -> Page {
 
 pub(super) async fn create_codes(signed_in: SignedIn, Posted(NoFields {}): Posted<NoFields>) -> Page {
     let request = signed_in.request(v1::CreateRecoveryCodesRequest {});
-    let answer = signed_in.core().accounts.create_recovery_codes(request).await?.into_inner();
+    let answer = signed_in.change(signed_in.core().accounts.create_recovery_codes(request)).await?.into_inner();
     finish(&signed_in, answer.recovery_codes)
 }
 
@@ -205,7 +206,7 @@ pub(super) async fn add_passkey(signed_in: SignedIn, Posted(form): Posted<Passke
         client_data: bytes(&form.client_data),
         authenticator_data: bytes(&form.authenticator_data),
     };
-    match signed_in.core().accounts.add_passkey(signed_in.request(message)).await {
+    match signed_in.change(signed_in.core().accounts.add_passkey(signed_in.request(message))).await {
         Ok(answer) => finish(&signed_in, answer.into_inner().recovery_codes),
         Err(status) => passkey_page(&signed_in, form.name, Faults::of(&status)?).await,
     }
@@ -241,7 +242,9 @@ pub(super) async fn ask_to_remove(signed_in: SignedIn, Path(id): Path<String>) -
 }
 
 pub(super) async fn remove(signed_in: SignedIn, Path(id): Path<String>, Posted(NoFields {}): Posted<NoFields>) -> Page {
-    signed_in.core().accounts.remove_factor(signed_in.request(v1::RemoveFactorRequest { id })).await?;
+    signed_in
+        .change(signed_in.core().accounts.remove_factor(signed_in.request(v1::RemoveFactorRequest { id })))
+        .await?;
     Ok(see_other(&format!("{PATH}?done=removed")))
 }
 

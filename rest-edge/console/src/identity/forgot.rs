@@ -48,7 +48,7 @@ pub(super) async fn show(visit: Visit, query: PageQuery) -> Page {
 
 pub(super) async fn send(visit: Visit, Posted(form): Posted<ForgotForm>) -> Page {
     let request = v1::RequestPasswordResetRequest { email: form.email.clone() };
-    match visit.core().accounts.request_password_reset(visit.anonymous(request)).await {
+    match visit.change(visit.core().accounts.request_password_reset(visit.anonymous(request))).await {
         Ok(answer) if answer.get_ref().sends_mail => Ok(see_other("/console/forgot?done=asked")),
         Ok(_) => Ok(see_other("/console/forgot?done=noted")),
         Err(status) => {

@@ -174,13 +174,14 @@ impl OpenedLink {
         if self.link.purpose() == LinkPurpose::PasswordReset {
             let password = form.password.clone().unwrap_or_default();
             let request = v1::ResetPasswordRequest { token: self.token.clone(), password, user_agent };
-            let answer = self.visit.core().accounts.reset_password(self.visit.anonymous(request)).await?;
+            let answer =
+                self.visit.change(self.visit.core().accounts.reset_password(self.visit.anonymous(request))).await?;
             let v1::ResetPasswordResponse { session, challenge } = answer.into_inner();
             return Ok((session, challenge));
         }
         if self.link.purpose() == LinkPurpose::Confirmation {
             let request = v1::ConfirmEmailRequest { token: self.token.clone() };
-            self.visit.core().accounts.confirm_email(self.visit.request(request)).await?;
+            self.visit.change(self.visit.core().accounts.confirm_email(self.visit.request(request))).await?;
             return Ok((None, String::new()));
         }
         let mut request = v1::AcceptInvitationRequest {
@@ -196,7 +197,8 @@ impl OpenedLink {
             }
             None => self.visit.anonymous(request),
         };
-        let session = self.visit.core().accounts.accept_invitation(request).await?.into_inner().session;
+        let session =
+            self.visit.change(self.visit.core().accounts.accept_invitation(request)).await?.into_inner().session;
         Ok((session, String::new()))
     }
 }

@@ -56,7 +56,7 @@ pub(super) async fn send(visit: Visit, Posted(form): Posted<SignInForm>) -> Page
         user_agent: visit.user_agent.clone(),
         device: visit.device.clone(),
     };
-    match visit.core().accounts.sign_in(visit.anonymous(request)).await {
+    match visit.change(visit.core().accounts.sign_in(visit.anonymous(request))).await {
         Ok(answer) => {
             let v1::SignInResponse { session, challenge } = answer.into_inner();
             start_or_challenge(&visit, session.as_ref(), challenge, safe_next(form.next.as_deref()))
@@ -124,7 +124,7 @@ pub(super) async fn send_factor(visit: Visit, Posted(form): Posted<ProofForm>) -
         user_agent: visit.user_agent.clone(),
         device: visit.device.clone(),
     };
-    match visit.core().accounts.finish_sign_in(visit.anonymous(request)).await {
+    match visit.change(visit.core().accounts.finish_sign_in(visit.anonymous(request))).await {
         Ok(answer) => start_session(&visit, answer.into_inner().session.as_ref(), safe_next(Some(&form.next))),
         Err(status) => factor_page(&visit, challenge, &form.next, Faults::of(&status)?).await,
     }
@@ -132,7 +132,7 @@ pub(super) async fn send_factor(visit: Visit, Posted(form): Posted<ProofForm>) -
 
 pub(super) async fn sign_out(visit: Visit, Posted(NoFields {}): Posted<NoFields>) -> Page {
     if visit.session.is_some()
-        && let Err(status) = visit.core().accounts.sign_out(visit.request(v1::SignOutRequest {})).await
+        && let Err(status) = visit.change(visit.core().accounts.sign_out(visit.request(v1::SignOutRequest {}))).await
         // A session that has already ended counts as success.
         && let Failed::Error(error) = Failed::from(status)
         && error.code != ErrorCode::SessionNotFound

@@ -39,7 +39,7 @@ pub(super) async fn send(visit: Visit, Posted(form): Posted<SignUpForm>) -> Page
         organization_name: form.organization_name.clone(),
         user_agent: visit.user_agent.clone(),
     };
-    match visit.core().accounts.sign_up(visit.anonymous(request)).await {
+    match visit.change(visit.core().accounts.sign_up(visit.anonymous(request))).await {
         Ok(answer) => start_session(&visit, answer.into_inner().session.as_ref(), HOME),
         Err(status) => page(&visit, Faults::of(&status)?, form.email, form.organization_name),
     }

@@ -39,7 +39,7 @@ pub(super) async fn show(signed_in: SignedIn) -> Page {
 /// The user becomes the owner of the new organization.
 pub(super) async fn create(signed_in: SignedIn, Posted(form): Posted<OrganizationForm>) -> Page {
     let message = v1::AccountServiceCreateOrganizationRequest { name: form.name.clone() };
-    match signed_in.core().accounts.create_organization(signed_in.request(message)).await {
+    match signed_in.change(signed_in.core().accounts.create_organization(signed_in.request(message))).await {
         Ok(answer) => {
             let organization = answer.into_inner().organization.unwrap_or_default();
             Ok(see_other(&format!("{}?done=created", overview_path(&organization.id))))

@@ -78,7 +78,7 @@ pub(super) async fn create(signed_in: SignedIn, Path(id): Path<String>, Posted(f
         email: form.email.clone(),
         role: role_number(&form.role),
     };
-    match signed_in.core().accounts.create_invitation(signed_in.request(message)).await {
+    match signed_in.change(signed_in.core().accounts.create_invitation(signed_in.request(message))).await {
         Ok(answer) => match answer.into_inner() {
             v1::CreateInvitationResponse { invitation, link: Some(link) } => {
                 invited(&signed_in, &id, invitation.unwrap_or_default(), link)
@@ -93,7 +93,7 @@ pub(super) async fn delete(signed_in: SignedIn, Path(id): Path<String>, Posted(f
     let organization = &form.organization;
     signed_in.membership(organization)?;
     let message = v1::DeleteInvitationRequest { id };
-    match signed_in.core().accounts.delete_invitation(signed_in.request(message)).await {
+    match signed_in.change(signed_in.core().accounts.delete_invitation(signed_in.request(message))).await {
         Ok(_) => Ok(see_other(&format!("{}?done=withdrawn", members_path(organization)))),
         Err(status) => page(&signed_in, organization, MembersState::Pressed(Faults::of(&status)?)).await,
     }

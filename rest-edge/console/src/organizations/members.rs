@@ -160,7 +160,7 @@ pub(super) async fn change_role(
         role: role_number(&form.role),
         revision: form.revision,
     };
-    match signed_in.core().accounts.update_member(signed_in.request(message)).await {
+    match signed_in.change(signed_in.core().accounts.update_member(signed_in.request(message))).await {
         Ok(_) => Ok(see_other(&format!("{}?done=role", members_path(&id)))),
         Err(status) => {
             let state = MembersState::ChangingRole(&user, &form.role, Faults::of(&status)?);
@@ -208,7 +208,7 @@ pub(super) async fn remove(
     signed_in.membership(&id)?;
     let leaves = signed_in.account.user.as_ref().is_some_and(|reader| reader.id == user);
     let message = v1::RemoveMemberRequest { organization_id: id.clone(), user_id: user };
-    match signed_in.core().accounts.remove_member(signed_in.request(message)).await {
+    match signed_in.change(signed_in.core().accounts.remove_member(signed_in.request(message))).await {
         Ok(_) if leaves => Ok(see_other("/console")),
         Ok(_) => Ok(see_other(&format!("{}?done=removed", members_path(&id)))),
         Err(status) => page(&signed_in, &id, MembersState::Pressed(Faults::of(&status)?)).await,

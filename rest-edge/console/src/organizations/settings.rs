@@ -62,7 +62,7 @@ pub(super) async fn to_settings(signed_in: SignedIn, Path(id): Path<String>) -> 
 pub(super) async fn rename(signed_in: SignedIn, Path(id): Path<String>, Posted(form): Posted<RenameForm>) -> Page {
     signed_in.membership(&id)?;
     let message = v1::UpdateOrganizationRequest { id: id.clone(), name: form.name.clone(), revision: form.revision };
-    match signed_in.core().accounts.update_organization(signed_in.request(message)).await {
+    match signed_in.change(signed_in.core().accounts.update_organization(signed_in.request(message))).await {
         Ok(_) => Ok(see_other(&format!("{}?done=renamed", settings_path(&id)))),
         Err(status) => page(&signed_in, &id, "", Some(form.name), Faults::of(&status)?),
     }
@@ -83,7 +83,7 @@ pub(super) async fn require_factor(
     signed_in.membership(&id)?;
     let required = form.required == "true";
     let message = v1::RequireSecondFactorRequest { organization_id: id.clone(), required };
-    match signed_in.core().accounts.require_second_factor(signed_in.request(message)).await {
+    match signed_in.change(signed_in.core().accounts.require_second_factor(signed_in.request(message))).await {
         Ok(_) => {
             let done = if required { "factor-required" } else { "factor-not-required" };
             Ok(see_other(&format!("{}?done={done}", settings_path(&id))))

@@ -210,7 +210,7 @@ pub(super) async fn created(signed_in: SignedIn, Path(id): Path<String>) -> Page
 
 pub(super) async fn create(signed_in: SignedIn, Path(id): Path<String>, Posted(typed): Posted<Typed>) -> Page {
     let created = match typed.request(&id, signed_in.visit.once(&typed.once)) {
-        Ok(message) => signed_in.core().accounts.create_key(signed_in.request(message)).await,
+        Ok(message) => signed_in.change(signed_in.core().accounts.create_key(signed_in.request(message))).await,
         Err(status) => Err(status),
     };
     let created = match created {
@@ -292,7 +292,7 @@ pub(super) async fn roll(
         allowed_addresses: networks(&typed.allowed_addresses),
         once: signed_in.visit.once(&typed.once),
     };
-    match signed_in.core().accounts.roll_key(signed_in.request(message)).await {
+    match signed_in.change(signed_in.core().accounts.roll_key(signed_in.request(message))).await {
         Ok(answer) => {
             let v1::RollKeyResponse { api_key, key, replaced } = answer.into_inner();
             let until = replaced.and_then(|old| old.expires_at).as_ref().map(to_millis);
@@ -351,7 +351,7 @@ pub(super) async fn revoke(
     }
     // A key that is already revoked needs no name, and core refuses a key that does not exist.
     let message = v1::AccountServiceRevokeKeyRequest { id };
-    signed_in.core().accounts.revoke_key(signed_in.request(message)).await?;
+    signed_in.change(signed_in.core().accounts.revoke_key(signed_in.request(message))).await?;
     Ok(see_other(&format!("{}?done=revoked", path(&project_id))))
 }
 

@@ -61,6 +61,8 @@ struct ProjectPage {
     revoked_keys: Vec<v1::ApiKey>,
     /// The page shows the latest of these revoked keys.
     revoked_count: usize,
+    /// The typed note of a refused request for live access.
+    typed_note: String,
     faults: Faults,
 }
 
@@ -70,7 +72,7 @@ impl ProjectPage {
     }
 }
 
-async fn page(signed_in: &SignedIn, id: &str, query: &PageQuery, faults: Faults) -> Page {
+async fn page(signed_in: &SignedIn, id: &str, query: &PageQuery, typed_note: String, faults: Faults) -> Page {
     let access = find(signed_in, id).await?;
     let environment = chosen_environment(query, &access.project);
     let live = environment == LIVE;
@@ -110,13 +112,14 @@ async fn page(signed_in: &SignedIn, id: &str, query: &PageQuery, faults: Faults)
         revoked_count: revoked_keys.len(),
         revoked_keys: revoked_keys.into_iter().take(MAX_REVOKED).collect(),
         access,
+        typed_note,
         faults,
     };
     render(page.faults.status(), &page)
 }
 
 pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, query: PageQuery) -> Page {
-    page(&signed_in, &id, &query, Faults::none()).await
+    page(&signed_in, &id, &query, String::new(), Faults::none()).await
 }
 
 /// A request for live access.
@@ -131,10 +134,10 @@ pub(super) async fn ask_for_live_access(
     Path(id): Path<String>,
     Posted(form): Posted<LiveAccessForm>,
 ) -> Page {
-    let note = Some(form.note).filter(|note| !note.trim().is_empty());
+    let note = Some(form.note.clone()).filter(|note| !note.trim().is_empty());
     let message = v1::RequestLiveAccessRequest { project_id: id.clone(), note };
-    match signed_in.core().accounts.request_live_access(signed_in.request(message)).await {
+    match signed_in.change(signed_in.core().accounts.request_live_access(signed_in.request(message))).await {
         Ok(_) => Ok(see_other(&format!("{}?done=asked", path(&id)))),
-        Err(status) => page(&signed_in, &id, &PageQuery::default(), Faults::of(&status)?).await,
+        Err(status) => page(&signed_in, &id, &PageQuery::default(), form.note, Faults::of(&status)?).await,
     }
 }

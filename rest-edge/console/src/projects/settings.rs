@@ -65,7 +65,7 @@ pub(super) async fn to_settings(signed_in: SignedIn, Path(id): Path<String>) -> 
 pub(super) async fn rename(signed_in: SignedIn, Path(id): Path<String>, Posted(renaming): Posted<RenameForm>) -> Page {
     let revision = renaming.revision.parse().ok();
     let message = v1::UpdateProjectRequest { id: id.clone(), name: renaming.name.clone(), revision };
-    match signed_in.core().accounts.update_project(signed_in.request(message)).await {
+    match signed_in.change(signed_in.core().accounts.update_project(signed_in.request(message))).await {
         Ok(_) => Ok(see_other(&format!("{}?done=renamed", settings_path(&id)))),
         Err(status) => page(&signed_in, &id, "", Some(renaming.name), Faults::of(&status)?).await,
     }
@@ -102,7 +102,7 @@ pub(super) async fn archive(signed_in: SignedIn, Path(id): Path<String>, Posted(
         return question(&signed_in, &access.project, faults);
     }
     let message = v1::AccountServiceArchiveProjectRequest { id: id.clone() };
-    match signed_in.core().accounts.archive_project(signed_in.request(message)).await {
+    match signed_in.change(signed_in.core().accounts.archive_project(signed_in.request(message))).await {
         Ok(_) => Ok(see_other(&format!("{}?done=archived", path(&id)))),
         Err(status) => question(&signed_in, &access.project, Faults::of(&status)?),
     }

@@ -94,7 +94,7 @@ async fn history(workspace: Workspace, query: PageQuery) -> Page {
 /// Creates the ticket with which a page of the session opens a stream.
 async fn ticket(workspace: Workspace, _: Posted<NoFields>) -> Page {
     let request = workspace.request(v1::CreateStreamTicketRequest {});
-    let created = workspace.core().events.create_stream_ticket(request).await?.into_inner();
+    let created = workspace.change(workspace.core().events.create_stream_ticket(request)).await?.into_inner();
     let ticket = created.stream_ticket.unwrap_or_default().ticket;
     let body = serde_json::json!({ "ticket": ticket }).to_string();
     Ok(([(CONTENT_TYPE, "application/json")], body).into_response())

@@ -32,6 +32,7 @@ pub(super) fn routes() -> Router {
         .route("/console/projects/{id}/{environment}/webhooks", get(list::show).post(create::create))
         .route("/console/projects/{id}/{environment}/webhooks/new", get(create::new))
         .route("/console/projects/{id}/{environment}/webhooks/{webhook}", get(show::show).post(changes::edit))
+        .route("/console/projects/{id}/{environment}/webhooks/{webhook}/secret", get(secret::show))
         .route("/console/projects/{id}/{environment}/webhooks/{webhook}/status", post(changes::set_status).get(back))
         .route("/console/projects/{id}/{environment}/webhooks/{webhook}/rotate", post(changes::rotate).get(back))
         .route("/console/projects/{id}/{environment}/webhooks/{webhook}/test", post(changes::send_test).get(back))

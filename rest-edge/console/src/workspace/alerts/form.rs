@@ -228,7 +228,7 @@ pub(super) async fn preview(workspace: Workspace, Posted(typed): Posted<TypedAle
 
 pub(super) async fn create(workspace: Workspace, Posted(typed): Posted<TypedAlert>) -> Page {
     let request = workspace.request_once(&typed.once, typed.new_alert());
-    match workspace.core().alerts.create_alert(request).await {
+    match workspace.change(workspace.core().alerts.create_alert(request)).await {
         Ok(answer) => {
             let alert = answer.into_inner().alert.unwrap_or_default();
             Ok(see_other(&format!("{}?done=created", workspace.alert_path(&alert.id))))

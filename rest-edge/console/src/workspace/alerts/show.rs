@@ -83,7 +83,7 @@ pub(super) async fn show(workspace: Workspace, Path((_, _, id)): AlertPath, quer
 }
 
 pub(super) async fn edit(workspace: Workspace, Path((_, _, id)): AlertPath, Posted(typed): Posted<TypedAlert>) -> Page {
-    match workspace.core().alerts.update_alert(workspace.request(typed.changes(&id))).await {
+    match workspace.change(workspace.core().alerts.update_alert(workspace.request(typed.changes(&id)))).await {
         Ok(_) => Ok(see_other(&format!("{}?done=saved", workspace.alert_path(&id)))),
         Err(status) => {
             let faults = Faults::of(&status)?;
@@ -94,7 +94,7 @@ pub(super) async fn edit(workspace: Workspace, Path((_, _, id)): AlertPath, Post
 
 pub(super) async fn delete(workspace: Workspace, Path((_, _, id)): AlertPath, _: Posted<NoFields>) -> Page {
     let request = workspace.request(v1::DeleteAlertRequest { id: id.clone() });
-    match workspace.core().alerts.delete_alert(request).await {
+    match workspace.change(workspace.core().alerts.delete_alert(request)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=deleted", workspace.path(TAB)))),
         Err(status) => {
             let faults = Faults::of(&status)?;

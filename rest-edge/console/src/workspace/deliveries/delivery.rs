@@ -111,7 +111,8 @@ pub(super) async fn replay(
 ) -> Page {
     find(&workspace, &webhook, id.clone()).await?;
     let message = v1::ReplayDeliveryRequest { id: id.clone(), now: false };
-    match workspace.core().webhooks.replay_delivery(workspace.request_once(&form.once, message)).await {
+    match workspace.change(workspace.core().webhooks.replay_delivery(workspace.request_once(&form.once, message))).await
+    {
         Ok(answer) => {
             let replay = answer.into_inner().delivery.unwrap_or_default();
             Ok(see_other(&format!("{}?done=replayed", delivery_path(&workspace, &replay.webhook_id, &replay.id))))
@@ -133,7 +134,8 @@ pub(super) async fn send_now(
         return Ok(see_other(&path));
     }
     let message = v1::ReplayDeliveryRequest { id: id.clone(), now: true };
-    match workspace.core().webhooks.replay_delivery(workspace.request_once(&form.once, message)).await {
+    match workspace.change(workspace.core().webhooks.replay_delivery(workspace.request_once(&form.once, message))).await
+    {
         Ok(_) => Ok(see_other(&format!("{path}?done=now"))),
         Err(status) => page(workspace, (webhook, id), "", Faults::of(&status)?).await,
     }

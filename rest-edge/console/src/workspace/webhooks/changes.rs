@@ -59,7 +59,7 @@ pub(super) async fn edit(
     Path((_, _, id)): WebhookPath,
     Posted(typed): Posted<TypedWebhook>,
 ) -> Page {
-    match workspace.core().webhooks.update_webhook(workspace.request(typed.changes(&id))).await {
+    match workspace.change(workspace.core().webhooks.update_webhook(workspace.request(typed.changes(&id)))).await {
         Ok(_) => Ok(done(&workspace, &id, "saved")),
         Err(status) => {
             let shown = FormState { faults: faults_of(&status)?, typed: Some(typed) };
@@ -80,7 +80,7 @@ pub(super) async fn set_status(
         status: parse_webhook_status(&new.status).unwrap_or_default().into(),
         ..v1::UpdateWebhookRequest::default()
     };
-    match workspace.core().webhooks.update_webhook(workspace.request(message)).await {
+    match workspace.change(workspace.core().webhooks.update_webhook(workspace.request(message))).await {
         Ok(answer) => {
             let webhook = answer.into_inner().webhook.unwrap_or_default();
             let is_enabled = webhook.status() == v1::WebhookStatus::Enabled;
@@ -92,18 +92,15 @@ pub(super) async fn set_status(
 
 pub(super) async fn rotate(workspace: Workspace, Path((_, _, id)): WebhookPath, Posted(sent): Posted<Once>) -> Page {
     let request = workspace.request_once(&sent.once, v1::RotateWebhookSecretRequest { id: id.clone() });
-    match workspace.core().webhooks.rotate_webhook_secret(request).await {
-        Ok(answer) => {
-            let rotated = answer.into_inner();
-            secret::show(workspace, rotated.webhook.unwrap_or_default(), rotated.secret, true)
-        }
+    match workspace.change(workspace.core().webhooks.rotate_webhook_secret(request)).await {
+        Ok(answer) => secret::lead(&workspace, &id, answer.into_inner().secret, true),
         Err(status) => show_faults(workspace, &id, &status).await,
     }
 }
 
 pub(super) async fn send_test(workspace: Workspace, Path((_, _, id)): WebhookPath, Posted(sent): Posted<Once>) -> Page {
     let request = workspace.request_once(&sent.once, v1::TestWebhookRequest { id: id.clone() });
-    match workspace.core().webhooks.test_webhook(request).await {
+    match workspace.change(workspace.core().webhooks.test_webhook(request)).await {
         Ok(answer) => {
             let delivery = answer.into_inner().delivery.unwrap_or_default();
             Ok(see_other(&format!("{}/deliveries/{}", workspace.webhook_path(&id), delivery.id)))
@@ -123,7 +120,10 @@ pub(super) async fn replay(
     };
     let status = parse_delivery_status(&form.status).unwrap_or_default().into();
     let message = v1::StartWebhookReplayRequest { id: id.clone(), since, status };
-    match workspace.core().webhooks.start_webhook_replay(workspace.request_once(&form.once, message)).await {
+    match workspace
+        .change(workspace.core().webhooks.start_webhook_replay(workspace.request_once(&form.once, message)))
+        .await
+    {
         Ok(_) => Ok(done(&workspace, &id, "replaying")),
         Err(status) => show_faults(workspace, &id, &status).await,
     }
@@ -143,7 +143,7 @@ pub(super) async fn delete(
         }
     }
     let request = workspace.request(v1::DeleteWebhookRequest { id: id.clone() });
-    match workspace.core().webhooks.delete_webhook(request).await {
+    match workspace.change(workspace.core().webhooks.delete_webhook(request)).await {
         Ok(_) => Ok(see_other(&format!("{}?done=deleted", workspace.path(TAB)))),
         Err(status) => show_faults(workspace, &id, &status).await,
     }

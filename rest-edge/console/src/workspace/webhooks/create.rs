@@ -32,10 +32,10 @@ pub(super) async fn new(workspace: Workspace) -> Page {
 
 pub(super) async fn create(workspace: Workspace, Posted(typed): Posted<TypedWebhook>) -> Page {
     let request = workspace.request_once(&typed.once, typed.new_webhook());
-    match workspace.core().webhooks.create_webhook(request).await {
+    match workspace.change(workspace.core().webhooks.create_webhook(request)).await {
         Ok(answer) => {
             let created = answer.into_inner();
-            secret::show(workspace, created.webhook.unwrap_or_default(), created.secret, false)
+            secret::lead(&workspace, &created.webhook.unwrap_or_default().id, created.secret, false)
         }
         Err(status) => show_new(workspace, WebhookForm::again(&typed, faults_of(&status)?)),
     }

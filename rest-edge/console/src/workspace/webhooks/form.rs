@@ -139,12 +139,15 @@ pub(super) struct WebhookForm {
     pub(super) is_thin: bool,
     /// True if the form can edit the filters.
     pub(super) shows_filters: bool,
+    /// Names in the webhook's filters that no token or profile has yet.
+    pub(super) unknown: Vec<String>,
     pub(super) faults: Faults,
 }
 
 impl WebhookForm {
     fn new(url: String, description: String, filter: FilterFields, faults: Faults) -> Self {
-        Self { url, description, boxes: filter.boxes(), is_thin: false, filter, shows_filters: true, faults }
+        let (boxes, unknown) = (filter.boxes(), Vec::new());
+        Self { url, description, boxes, is_thin: false, filter, shows_filters: true, unknown, faults }
     }
 
     pub(super) fn empty() -> Self {

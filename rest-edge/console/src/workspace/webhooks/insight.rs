@@ -57,9 +57,7 @@ pub(super) fn attempts_text(attempts: Option<&v1::WebhookAttempts>) -> String {
     let word = if attempts.attempts == 1 { "attempt" } else { "attempts" };
     let text = format!("{number} {word}, {} succeeded", percent(rate, attempts));
     match (attempts.latency_p50_ms, attempts.latency_p99_ms) {
-        (Some(half), Some(most)) => {
-            format!("{text}; half of the responses within {half} ms, 99 % within {most} ms")
-        }
+        (Some(median), Some(p99)) => format!("{text}; response time {median} ms (median), {p99} ms (p99)"),
         _ => format!("{text}; no responses"),
     }
 }
@@ -109,10 +107,8 @@ mod tests {
             since: None,
         };
         let text = |attempts: v1::WebhookAttempts| attempts_text(Some(&attempts));
-        assert_eq!(
-            text(some(2, 2, Some(7))),
-            "2 attempts, 100 % succeeded; half of the responses within 7 ms, 99 % within 14 ms"
-        );
+        let shown = text(some(2, 2, Some(7)));
+        assert_eq!(shown, "2 attempts, 100 % succeeded; response time 7 ms (median), 14 ms (p99)");
         assert_eq!(text(some(1, 0, None)), "1 attempt, 0 % succeeded; no responses");
         assert!(text(some(100_000, 99_999, Some(1))).contains("99.9 % succeeded"));
         assert!(text(some(100_000, 1, Some(1))).contains(" 0.1 % succeeded"));

@@ -44,8 +44,6 @@ struct WebhookPage {
     /// The webhook's `updated_at`, in Unix milliseconds.
     revision: i64,
     insight: Insight,
-    /// Names in its filters that no token or profile has yet.
-    unknown: Vec<String>,
     /// Code that verifies its deliveries.
     samples: &'static [CodeSample],
     log: DeliveryLog,
@@ -84,12 +82,11 @@ pub(super) async fn show_webhook(workspace: Workspace, id: &str, query: &PageQue
     let page = WebhookPage {
         layout: workspace.layout(&cut(name(&webhook), MAX_TITLE)).with_notice(query.text("done"), DONE),
         workspace,
-        form,
+        form: WebhookForm { unknown, ..form },
         revision: revision(&webhook),
         typed_name: typed_name(&webhook),
         webhook,
         insight,
-        unknown,
         samples: &SAMPLES,
         log,
     };
