@@ -119,6 +119,29 @@ func TestAnAddressOrAKeyOfAnotherFormIsRefused(t *testing.T) {
 	}
 }
 
+func TestAClientWithoutAKeySendsNone(t *testing.T) {
+	service := newService(t, ok(`{"data":[{"key":"log+1+a"}]}`), refused(401, ErrorTypeAuthentication, CodeMissingAPIKey, nil))
+	client, err := NewWithoutKey(service.client.baseURL, WithUserAgent("bot/1.2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := client.ListLogKeys(context.Background())
+	if err != nil || keys.Data[0].Key != "log+1+a" {
+		t.Fatal(keys, err)
+	}
+	if _, err := client.GetMe(context.Background()); !errors.Is(err, CodeMissingAPIKey) {
+		t.Error(err)
+	}
+	for _, request := range service.requests {
+		if _, isSent := request.Header["Authorization"]; isSent || !strings.HasSuffix(request.UserAgent(), " bot/1.2") {
+			t.Error(request.Header)
+		}
+	}
+	if _, err := NewWithoutKey("api.example.com"); err == nil {
+		t.Error("it takes any address")
+	}
+}
+
 func TestAnIDThatNamesNothingIsNotSent(t *testing.T) {
 	service := newService(t, ok("{}"))
 	for _, id := range []string{"", ".", ".."} {

@@ -140,6 +140,12 @@ class Requests(unittest.TestCase):
             made.get_alert("al_1")
         self.assertEqual(script.requests[0].headers["Authorization"], f"Bearer {KEY}")
 
+    def test_without_a_key_there_is_no_header(self) -> None:
+        script = Script(httpx.Response(200, text="note"))
+        with Client(BASE, None, http_client=httpx.Client(transport=httpx.MockTransport(script))) as made:
+            made.get_checkpoint("live")
+        self.assertNotIn("Authorization", script.requests[0].headers)
+
     def test_it_tells_what_is_no_response_of_the_service(self) -> None:
         made, _ = client(Script(httpx.Response(200, text="<html>"), httpx.Response(200, json={})))
         for _ in range(2):
