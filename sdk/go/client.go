@@ -77,8 +77,8 @@ func NewWithoutKey(baseURL string, options ...Option) (*Client, error) {
 	if err != nil {
 		return nil, fmt.Errorf("trade thesis: the address cannot be read: %w", err)
 	}
-	isBare := parsed.RawQuery == "" && parsed.Fragment == ""
-	if (parsed.Scheme != "https" && parsed.Scheme != "http") || parsed.Host == "" || !isBare {
+	isOther := parsed.Scheme != "https" && parsed.Scheme != "http"
+	if isOther || parsed.Host == "" || strings.ContainsAny(baseURL, "?#") {
 		return nil, fmt.Errorf("trade thesis: %q is not the address of a service, such as https://api.example.com", baseURL)
 	}
 	client := &Client{

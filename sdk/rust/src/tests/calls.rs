@@ -37,7 +37,8 @@ async fn a_request_carries_the_key_and_the_user_agent() {
 
 #[test]
 fn an_address_or_a_key_of_another_form_is_refused() {
-    for address in ["", "api.example.com", "ftp://api.example.com", "https://", "https://a.example/?b", ":"] {
+    let others = ["https://a.example/?b", "https://a.example/?", "https://a.example/#b", "https://a.example/#"];
+    for address in ["", "api.example.com", "ftp://api.example.com", "https://", ":"].into_iter().chain(others) {
         assert!(Client::new(address, "svc_test_key").is_err(), "{address}");
     }
     for key in ["", "\n", "svc test"] {
