@@ -10,7 +10,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
         return Err(format!("{}… is a {} key", key.prefix, key.environment).into());
     }
     for scope in ["theses:read", "streams:read"] {
-        if !key.scopes.iter().any(|own| own == scope) {
+        if !key.scopes.contains(&scope.to_owned()) {
             return Err(format!("{}… lacks the scope {scope}", key.prefix).into());
         }
     }
