@@ -18,9 +18,10 @@ const (
 	maxPageSize = 100
 )
 
-// Client calls the service with one API key. It is safe for concurrent use.
+// Client calls the service with one API key, or without one. It is safe for concurrent use.
 type Client struct {
-	baseURL    string
+	baseURL string
+	// key is empty in a client without one.
 	key        string
 	http       *http.Client
 	timeout    time.Duration
@@ -56,22 +57,32 @@ func WithUserAgent(program string) Option {
 
 // New makes a client for the address of a service, such as "https://api.example.com", and an API key.
 func New(baseURL, key string, options ...Option) (*Client, error) {
+	client, err := NewWithoutKey(baseURL, options...)
+	if err != nil {
+		return nil, err
+	}
+	// A key from a file may have an end of line.
+	client.key = strings.TrimSpace(key)
+	isOther := func(letter rune) bool { return letter <= ' ' || letter > '~' }
+	if client.key == "" || strings.ContainsFunc(client.key, isOther) {
+		return nil, errors.New("trade thesis: the API key is empty or has a character that no key has")
+	}
+	return client, nil
+}
+
+// NewWithoutKey makes a client that sends no API key. It suffices for what everybody may read: the status of the
+// service, and the keys, checkpoints and tiles of its log. The service refuses all other calls with [CodeMissingAPIKey].
+func NewWithoutKey(baseURL string, options ...Option) (*Client, error) {
 	parsed, err := url.Parse(baseURL)
 	if err != nil {
 		return nil, fmt.Errorf("trade thesis: the address cannot be read: %w", err)
 	}
-	isBare := parsed.RawQuery == "" && parsed.Fragment == ""
-	if (parsed.Scheme != "https" && parsed.Scheme != "http") || parsed.Host == "" || !isBare {
+	isOther := parsed.Scheme != "https" && parsed.Scheme != "http"
+	if isOther || parsed.Host == "" || strings.ContainsAny(baseURL, "?#") {
 		return nil, fmt.Errorf("trade thesis: %q is not the address of a service, such as https://api.example.com", baseURL)
-	}
-	// A key from a file may have an end of line.
-	key = strings.TrimSpace(key)
-	if key == "" || strings.ContainsFunc(key, func(letter rune) bool { return letter <= ' ' || letter > '~' }) {
-		return nil, errors.New("trade thesis: the API key is empty or has a character that no key has")
 	}
 	client := &Client{
 		baseURL: strings.TrimRight(baseURL, "/"),
-		key:     key,
 		// The service never redirects, and a key must not follow a redirect to another place.
 		http: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
 			return http.ErrUseLastResponse

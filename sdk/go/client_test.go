@@ -5,85 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 )
-
-// answer is a response that a test gives.
-type answer struct {
-	status  int
-	headers map[string]string
-	body    string
-}
-
-func refused(status int, kind ErrorType, code ErrorCode, headers map[string]string) answer {
-	body := fmt.Sprintf(
-		`{"error":{"type":%q,"code":%q,"message":"no","request_id":"req_1","param":"id","details":{"limit":3,"new":1}}}`,
-		kind, code,
-	)
-	return answer{status, headers, body}
-}
-
-// service gives one answer after the other, and keeps the requests and the pauses of its client.
-type service struct {
-	client   *Client
-	answers  []answer
-	requests []*http.Request
-	bodies   []string
-	pauses   []time.Duration
-	lock     sync.Mutex
-}
-
-func newService(t *testing.T, answers ...answer) *service {
-	t.Helper()
-	made := &service{answers: answers}
-	server := httptest.NewServer(made)
-	// Go repeats a request by itself if a connection breaks that it used before.
-	server.Config.SetKeepAlivesEnabled(false)
-	t.Cleanup(server.Close)
-	client, err := New(server.URL+"/", "svc_test_key\n", WithUserAgent("bot/1.2")) // as a file has a key
-	if err != nil {
-		t.Fatal(err)
-	}
-	client.sleep = func(ctx context.Context, pause time.Duration) error {
-		made.lock.Lock()
-		defer made.lock.Unlock()
-		made.pauses = append(made.pauses, pause)
-		return ctx.Err()
-	}
-	made.client = client
-	return made
-}
-
-func (s *service) ServeHTTP(response http.ResponseWriter, request *http.Request) {
-	body, _ := io.ReadAll(request.Body)
-	s.lock.Lock()
-	s.requests, s.bodies = append(s.requests, request), append(s.bodies, string(body))
-	next := s.answers[0]
-	if len(s.answers) > 1 {
-		s.answers = s.answers[1:]
-	}
-	s.lock.Unlock()
-	for name, value := range next.headers {
-		response.Header().Set(name, value)
-	}
-	if next.status == 0 {
-		panic(http.ErrAbortHandler)
-	}
-	response.WriteHeader(next.status)
-	_, _ = io.WriteString(response, next.body)
-	if strings.HasSuffix(next.body, "…") {
-		response.(http.Flusher).Flush()
-		panic(http.ErrAbortHandler)
-	}
-}
-
-func ok(body string) answer { return answer{status: http.StatusOK, body: body} }
 
 func TestARequestCarriesTheKeyAndTheUserAgent(t *testing.T) {
 	service := newService(t, ok(`{"object":"thesis","id":"th_1","text":"moon","created_at":"2026-01-31T12:00:00.123Z"}`))
@@ -107,7 +34,10 @@ func TestARequestCarriesTheKeyAndTheUserAgent(t *testing.T) {
 }
 
 func TestAnAddressOrAKeyOfAnotherFormIsRefused(t *testing.T) {
-	for _, address := range []string{"", "api.example.com", "ftp://api.example.com", "https://", "https://a.example/?b", "https://a.example/#b", ":"} {
+	for _, address := range []string{
+		"", "api.example.com", "ftp://api.example.com", "https://", "https://a.example/?b", "https://a.example/#b", "https://a.example/?",
+		"https://a.example/#", ":",
+	} {
 		if _, err := New(address, "svc_test_key"); err == nil {
 			t.Error(address)
 		}
@@ -116,6 +46,29 @@ func TestAnAddressOrAKeyOfAnotherFormIsRefused(t *testing.T) {
 		if _, err := New("https://api.example.com", key); err == nil {
 			t.Errorf("%q", key)
 		}
+	}
+}
+
+func TestAClientWithoutAKeySendsNone(t *testing.T) {
+	service := newService(t, ok(`{"data":[{"key":"log+1+a"}]}`), refused(401, ErrorTypeAuthentication, CodeMissingAPIKey, nil))
+	client, err := NewWithoutKey(service.client.baseURL, WithUserAgent("bot/1.2"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, err := client.ListLogKeys(context.Background())
+	if err != nil || keys.Data[0].Key != "log+1+a" {
+		t.Fatal(keys, err)
+	}
+	if _, err := client.GetMe(context.Background()); !errors.Is(err, CodeMissingAPIKey) {
+		t.Error(err)
+	}
+	for _, request := range service.requests {
+		if _, isSent := request.Header["Authorization"]; isSent || !strings.HasSuffix(request.UserAgent(), " bot/1.2") {
+			t.Error(request.Header)
+		}
+	}
+	if _, err := NewWithoutKey("api.example.com"); err == nil {
+		t.Error("it takes any address")
 	}
 }
 
@@ -179,6 +132,15 @@ func TestATransientRefusalIsRepeatedAfterItsTime(t *testing.T) {
 		growing := time.Duration(250<<place) * time.Millisecond
 		if pause < least[place]*time.Millisecond || pause > least[place]*time.Millisecond+growing {
 			t.Error(place, pause)
+		}
+	}
+}
+
+func TestARetryAfterOfManyYearsIsNoShortOne(t *testing.T) {
+	for _, seconds := range []string{"9223372037", "9999999999999999999"} {
+		service := newService(t, refused(503, ErrorTypeInternal, CodeServiceUnavailable, map[string]string{"Retry-After": seconds}))
+		if _, err := service.client.GetMe(context.Background()); err == nil || len(service.requests) != 1 {
+			t.Error(seconds, err, len(service.requests))
 		}
 	}
 }

@@ -132,8 +132,9 @@ func refusal(response *http.Response) error {
 }
 
 func retryAfter(header http.Header) time.Duration {
-	seconds, err := strconv.Atoi(header.Get("Retry-After"))
-	if err != nil || seconds < 0 {
+	// A larger number is the largest one: a Duration with more seconds would be negative.
+	seconds, err := strconv.ParseInt(header.Get("Retry-After"), 10, 32)
+	if (err != nil && !errors.Is(err, strconv.ErrRange)) || seconds < 0 {
 		return 0
 	}
 	return time.Duration(seconds) * time.Second

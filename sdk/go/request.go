@@ -227,7 +227,9 @@ func (c *Client) request(ctx context.Context, call call) (*http.Request, error) 
 	if err != nil {
 		return nil, fmt.Errorf("trade thesis: %w", err)
 	}
-	request.Header.Set("Authorization", "Bearer "+c.key)
+	if c.key != "" {
+		request.Header.Set("Authorization", "Bearer "+c.key)
+	}
 	request.Header.Set("User-Agent", c.userAgent)
 	if call.body != nil {
 		request.Header.Set("Content-Type", "application/json")

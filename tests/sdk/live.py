@@ -2,14 +2,15 @@
 
 - `quick` walks the quick start, and checks a receipt offline.
 - `errors` provokes an error of each class, and prints a line `CLASS CODE REQUEST_ID` for each.
+- `keyless` makes a client without a key, and prints each key of the log and the line of the error of another call.
 - `pages` iterates over the theses of a token, 100 a page, and prints the id of each.
 - `stream` follows the events of a token from the cursor in CURSOR on, and prints the id of each.
 - `webhook` verifies deliveries: it reads lines of JSON with `headers`, `body` in Base64 and `keys`, and prints for each the id of
   the event, or `refused`.
-- `limited` calls until it is limited, without retries, and prints the seconds after which it may go on. With WAITS=1 it then
-  calls once more with retries.
+- `limited` calls until it is limited, without retries, and prints the seconds after which it may go on. Then it gets
+  the checkpoint of the stub, with retries, and prints it. With WAITS=1 it calls the service once more with retries.
 
-Each gets API_URL, API_KEY, and in TOKEN the symbol of a token of its own; `errors` gets in STUB_URL the address of a service that
+Each gets API_URL, API_KEY, in TOKEN the symbol of a token of its own, and in STUB_URL the address of a service that
 fails.
 
     python live.py [--rows N] [--kills N] [--waits] PROGRAM LANGUAGE=COMMAND ...
@@ -29,6 +30,7 @@ import shlex
 import sys
 import tempfile
 import threading
+import time
 
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "clients"))
@@ -51,16 +53,34 @@ ERRORS = {
 
 
 class Stub(http.server.BaseHTTPRequestHandler):
-    """A service that fails: by its path, in one of two ways."""
+    """A service that fails: by its path, in one of three ways."""
 
     def do_GET(self):
-        internal = self.path.startswith("/v1/me")
-        status, kind, code = (500, "internal", "INTERNAL_ERROR") if internal else (503, "upstream", "UPSTREAM_UNAVAILABLE")
+        if self.path.startswith("/v1/log/"):
+            self.limit()
+        elif self.path.startswith("/v1/me"):
+            self.refuse(500, "internal", "INTERNAL_ERROR")
+        else:
+            self.refuse(503, "upstream", "UPSTREAM_UNAVAILABLE")
+
+    def limit(self):
+        """Limits the first request of a program for a second. The response to the next one is the time between them."""
+        agent, now = self.headers["User-Agent"], time.monotonic()
+        first = self.server.first_requests.pop(agent, None)
+        if first is None:
+            self.server.first_requests[agent] = now
+            self.refuse(429, "rate_limit", "RATE_LIMITED", {"Retry-After": "1"})
+        else:
+            self.respond(200, str(now - first).encode())
+
+    def refuse(self, status, kind, code, headers=None):
         error = {"type": kind, "code": code, "message": "as the test demands", "request_id": "req_stub"}
-        body = json.dumps({"error": error}).encode()
+        self.respond(status, json.dumps({"error": error}).encode(), headers)
+
+    def respond(self, status, body, headers=None):
         self.send_response(status)
-        self.send_header("Content-Type", "application/json")
-        self.send_header("Content-Length", str(len(body)))
+        for name, value in {"Content-Length": str(len(body)), **(headers or {})}.items():
+            self.send_header(name, value)
         self.end_headers()
         self.wfile.write(body)
 
@@ -71,6 +91,7 @@ class Stub(http.server.BaseHTTPRequestHandler):
 @contextlib.contextmanager
 def stub():
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Stub) as server:
+        server.first_requests = {}
         threading.Thread(target=server.serve_forever, daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}"
         server.shutdown()
@@ -146,6 +167,16 @@ async def errors(programs):
         found = {kind: code for kind, code, _ in lines}
         assert found == ERRORS, f"{one.language}: {found}"
         assert all(request_id.startswith("req_") for _, _, request_id in lines), f"{one.language}: {lines}"
+
+
+async def keyless(service, programs):
+    """Without a key a client reads the keys of the log, and gets the service's error elsewhere."""
+    async with httpx.AsyncClient(base_url=service.http, timeout=SOON) as client:
+        keys = (await client.get("/v1/log/keys")).raise_for_status().json()["data"]
+    for one in programs:
+        *found, error = await one.play("keyless")
+        assert found == [key["key"] for key in keys] and found, f"{one.language}: {found}, not {keys}"
+        assert error.startswith("authentication MISSING_API_KEY req_"), f"{one.language}: {error}"
 
 
 async def pages(service, programs, rows):
@@ -238,8 +269,9 @@ async def webhook(service, programs):
 
 async def limits(programs, waits):
     for one in programs:
-        *_, seconds = await one.play("limited", WAITS="1" if waits else "")
+        seconds, waited = await one.play("limited", WAITS="1" if waits else "")
         assert 0 < float(seconds) <= 60, f"{one.language}: {seconds}"
+        assert float(waited) >= 1, f"{one.language}: {waited} s between a refusal and the next try"
 
 
 async def play(given):
@@ -250,6 +282,7 @@ async def play(given):
             programs = [Program(language, command, service, stub_url) for language, command in commands]
             await quick(programs)
             await errors(programs)
+            await keyless(service, programs)
             await pages(service, programs, given.rows)
             await webhook(service, programs)
             await stream(service, programs, given.kills)

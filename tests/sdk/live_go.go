@@ -130,6 +130,15 @@ func provoke() {
 	raised(stub.GetToken(ctx, "RUN", nil))
 }
 
+// keyless reads what everybody may read, and nothing else, without a key.
+func keyless() {
+	reader := must(tradethesis.NewWithoutKey(address))
+	for _, one := range must(reader.ListLogKeys(ctx)).Data {
+		fmt.Println(one.Key)
+	}
+	raised(reader.GetMe(ctx))
+}
+
 // pages prints all rows of a token.
 func pages() {
 	for thesis, err := range client.IterateTheses(ctx, &tradethesis.ListThesesParams{Token: token, Limit: 100}) {
@@ -191,6 +200,7 @@ func limited() {
 		}
 		check(err == nil, err)
 	}
+	fmt.Println(must(connect(os.Getenv("STUB_URL"), key).GetCheckpoint(ctx, "live")))
 	if os.Getenv("WAITS") != "" {
 		must(client.VerifyThesis(ctx, body))
 	}
@@ -198,7 +208,8 @@ func limited() {
 
 func main() {
 	scenarios := map[string]func(){
-		"quick": quick, "errors": provoke, "pages": pages, "stream": stream, "webhook": webhook, "limited": limited,
+		"quick": quick, "errors": provoke, "keyless": keyless, "pages": pages, "stream": stream, "webhook": webhook,
+		"limited": limited,
 	}
 	scenarios[os.Args[1]]()
 }

@@ -89,6 +89,14 @@ def provoke() -> None:
     raised(lambda: stub.get_token("RUN"))
 
 
+def keyless() -> None:
+    """Reads what everybody may read, and nothing else, without a key."""
+    reader = Client(URL, None)
+    for key in reader.list_log_keys().data:
+        print(key.key)
+    raised(reader.get_me)
+
+
 def pages() -> None:
     """All rows of a token."""
     for thesis in Client(URL, KEY).iterate_theses(token=TOKEN, limit=100):
@@ -126,6 +134,7 @@ def limited() -> None:
             assert error.code == "RATE_LIMITED"
             print(error.retry_after)
             break
+    print(Client(os.environ["STUB_URL"], KEY).get_checkpoint("live"))
     if os.environ["WAITS"]:
         Client(URL, KEY).verify_thesis(handle="sdk", token=TOKEN, created_after=after)
 
@@ -133,6 +142,7 @@ def limited() -> None:
 SCENARIOS = {
     "quick": quick,
     "errors": provoke,
+    "keyless": keyless,
     "pages": pages,
     "stream": stream,
     "webhook": webhook,

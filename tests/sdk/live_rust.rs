@@ -107,6 +107,15 @@ impl Scenarios {
         raised(stub.get_token("RUN", &Default::default()).await)
     }
 
+    /// Reads what everybody may read, and nothing else, without a key.
+    async fn keyless(&self) -> Outcome {
+        let reader = Client::builder_without_key(&self.url).build()?;
+        for key in reader.list_log_keys().await?.data {
+            println!("{}", key.key);
+        }
+        raised(reader.get_me().await)
+    }
+
     /// All rows of a token.
     async fn pages(&self) -> Outcome {
         let mut theses = self.client.iterate_theses(&ListThesesParams::default().token(&self.token).limit(100));
@@ -139,6 +148,7 @@ impl Scenarios {
         assert_eq!(error.code(), Some(&ErrorCode::RateLimited));
         let seconds = error.api().and_then(|refusal| refusal.retry_after).ok_or("no Retry-After")?.as_secs();
         println!("{seconds}");
+        println!("{}", Client::new(&env::var("STUB_URL")?, &self.key)?.get_checkpoint("live").await?);
         if !env::var("WAITS")?.is_empty() {
             self.client.verify_thesis(&body).await?;
         }
@@ -181,6 +191,7 @@ async fn main() -> Outcome {
     match env::args().nth(1).as_deref() {
         Some("quick") => scenarios.quick().await,
         Some("errors") => scenarios.errors().await,
+        Some("keyless") => scenarios.keyless().await,
         Some("pages") => scenarios.pages().await,
         Some("stream") => scenarios.stream().await,
         Some("webhook") => webhook(),

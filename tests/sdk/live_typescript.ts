@@ -76,13 +76,23 @@ async function errors(): Promise<void> {
     () => stub.getMe(),
     () => stub.getToken("RUN"),
   ];
-  for (const call of calls) {
-    await assert.rejects(call, (error) => {
-      assert(error instanceof ApiError);
-      console.log(KINDS.get(error.constructor), error.code, error.requestId);
-      return true;
-    });
-  }
+  for (const call of calls) await raised(call);
+}
+
+/** Prints the error of a call. */
+async function raised(call: () => Promise<unknown>): Promise<void> {
+  await assert.rejects(call, (error) => {
+    assert(error instanceof ApiError);
+    console.log(KINDS.get(error.constructor), error.code, error.requestId);
+    return true;
+  });
+}
+
+/** Reads what everybody may read, and nothing else, without a key. */
+async function keyless(): Promise<void> {
+  const reader = new Client(url, undefined);
+  for (const one of (await reader.listLogKeys()).data) console.log(one.key);
+  await raised(() => reader.getMe());
 }
 
 /** All rows of a token. */
@@ -123,8 +133,9 @@ async function limited(): Promise<void> {
     console.log(error.retryAfter);
     return true;
   });
+  console.log(await new Client(stubUrl, key).getCheckpoint("live"));
   if (WAITS) await client.verifyThesis(claim);
 }
 
-const scenarios: Record<string, () => Promise<void>> = { quick, errors, pages, stream, webhook, limited };
+const scenarios: Record<string, () => Promise<void>> = { quick, errors, keyless, pages, stream, webhook, limited };
 await scenarios[process.argv[2] ?? ""]?.();

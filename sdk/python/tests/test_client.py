@@ -125,7 +125,7 @@ class Requests(unittest.TestCase):
         self.assertEqual(read.raw["later"], 1)
 
     def test_a_client_needs_an_address(self) -> None:
-        for address in ("", "theses.example", "ftp://theses.example", "https://", f"{BASE}?a", f"{BASE}#a"):
+        for address in ("", "a.example", "ftp://a.example", "https://", f"{BASE}?a", f"{BASE}#a", f"{BASE}/?"):
             with self.assertRaises(ValueError):
                 Client(address, KEY)
 
@@ -139,6 +139,12 @@ class Requests(unittest.TestCase):
         with Client(BASE, f"{KEY}\n", http_client=httpx.Client(transport=httpx.MockTransport(script))) as made:
             made.get_alert("al_1")
         self.assertEqual(script.requests[0].headers["Authorization"], f"Bearer {KEY}")
+
+    def test_without_a_key_there_is_no_header(self) -> None:
+        script = Script(httpx.Response(200, text="note"))
+        with Client(BASE, None, http_client=httpx.Client(transport=httpx.MockTransport(script))) as made:
+            made.get_checkpoint("live")
+        self.assertNotIn("Authorization", script.requests[0].headers)
 
     def test_it_tells_what_is_no_response_of_the_service(self) -> None:
         made, _ = client(Script(httpx.Response(200, text="<html>"), httpx.Response(200, json={})))
@@ -238,6 +244,12 @@ class Errors(unittest.TestCase):
             made.get_me()
         self.assertEqual((caught.exception.status, caught.exception.code, len(pauses)), (502, "", 5))
         self.assertEqual(str(caught.exception), "status 502 without an error of the API: bad gateway")
+
+    def test_no_pause_is_too_long_to_sleep(self) -> None:
+        made, _ = client(Script(refusal(503, "SERVICE_UNAVAILABLE", "internal", Retry_After="1e400")))
+        with self.assertRaises(ApiError) as caught:
+            made.get_me()
+        self.assertEqual(caught.exception.retry_after, 2**31)
 
     def test_details_of_another_form_hide_no_error(self) -> None:
         error = {"type": "conflict", "code": "AMBIGUOUS_TOKEN", "message": "no", "request_id": "req_1"}

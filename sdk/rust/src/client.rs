@@ -25,13 +25,14 @@ const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 type Sleep = dyn Fn(Duration) -> BoxFuture<'static, ()> + Send + Sync;
 
-/// Calls the service with one API key. Clones share their connections.
+/// Calls the service with one API key, or without one. Clones share their connections.
 #[derive(Clone)]
 pub struct Client(Arc<Shared>);
 
 struct Shared {
     base_url: String,
-    authorization: HeaderValue,
+    /// None in a client without a key.
+    authorization: Option<HeaderValue>,
     user_agent: HeaderValue,
     http: reqwest::Client,
     timeout: Duration,
@@ -57,9 +58,16 @@ impl Client {
 
     /// A client with other settings.
     pub fn builder(base_url: &str, key: &str) -> ClientBuilder {
+        ClientBuilder { key: Some(key.to_owned()), ..Self::builder_without_key(base_url) }
+    }
+
+    /// A client that sends no API key. It suffices for what everybody may read: the status of the service, and the
+    /// keys, checkpoints and tiles of its log. The service refuses all other calls with
+    /// [`ErrorCode::MissingApiKey`](crate::ErrorCode::MissingApiKey).
+    pub fn builder_without_key(base_url: &str) -> ClientBuilder {
         ClientBuilder {
             base_url: base_url.to_owned(),
-            key: key.to_owned(),
+            key: None,
             program: None,
             http: None,
             timeout: DEFAULT_TIMEOUT,
@@ -88,12 +96,11 @@ impl Client {
         if !request.query.0.is_empty() {
             url.query_pairs_mut().extend_pairs(&request.query.0);
         }
-        let mut builder = self
-            .0
-            .http
-            .request(request.method.clone(), url)
-            .header(AUTHORIZATION, self.0.authorization.clone())
-            .header(USER_AGENT, self.0.user_agent.clone());
+        let mut builder =
+            self.0.http.request(request.method.clone(), url).header(USER_AGENT, self.0.user_agent.clone());
+        if let Some(authorization) = &self.0.authorization {
+            builder = builder.header(AUTHORIZATION, authorization.clone());
+        }
         let headers = [
             (IDEMPOTENCY_KEY, &request.idempotency_key),
             (LAST_EVENT_ID, &request.last_event_id),
@@ -129,7 +136,7 @@ pub(crate) fn broken(error: reqwest::Error) -> Error {
 #[must_use]
 pub struct ClientBuilder {
     base_url: String,
-    key: String,
+    key: Option<String>,
     program: Option<String>,
     http: Option<reqwest::Client>,
     timeout: Duration,
@@ -192,14 +199,7 @@ impl ClientBuilder {
                 "{base_url:?} is not the address of a service, such as https://api.example.com"
             )));
         }
-        let fault = || Error::Usage("the API key is empty or has a character that no key has".to_owned());
-        // A key from a file may have an end of line.
-        let key = self.key.trim();
-        if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
-            return Err(fault());
-        }
-        let mut authorization = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| fault())?;
-        authorization.set_sensitive(true);
+        let authorization = self.key.as_deref().map(authorization).transpose()?;
         let mut user_agent = concat!("trade-thesis-rust/", env!("CARGO_PKG_VERSION")).to_owned();
         if let Some(program) = &self.program {
             user_agent = format!("{user_agent} {program}");
@@ -210,6 +210,19 @@ impl ClientBuilder {
         let Self { timeout, max_retries, sleep, .. } = self;
         Ok(Client(Arc::new(Shared { base_url, authorization, user_agent, http, timeout, max_retries, sleep })))
     }
+}
+
+/// The header with a key.
+fn authorization(key: &str) -> Result<HeaderValue, Error> {
+    let fault = || Error::Usage("the API key is empty or has a character that no key has".to_owned());
+    // A key from a file may have an end of line.
+    let key = key.trim();
+    if key.is_empty() || !key.bytes().all(|byte| byte.is_ascii_graphic()) {
+        return Err(fault());
+    }
+    let mut header = HeaderValue::from_str(&format!("Bearer {key}")).map_err(|_| fault())?;
+    header.set_sensitive(true);
+    Ok(header)
 }
 
 /// The service never redirects, and a key must not follow a redirect to another place.

@@ -42,6 +42,7 @@ fn sent(frames: &str) -> String {
 
 /// Sends the responses in order and then repeats the last one. Records the requests and the pauses of its client.
 struct Service {
+    address: String,
     client: Client,
     requests: Arc<Mutex<Vec<String>>>,
     pauses: Arc<Mutex<Vec<Duration>>>,
@@ -77,7 +78,7 @@ impl Service {
             slept.lock().unwrap().push(pause);
             Box::pin(async {})
         }));
-        Self { client: change(builder).build().unwrap(), requests, pauses }
+        Self { client: change(builder).build().unwrap(), address, requests, pauses }
     }
 
     fn requests(&self) -> Vec<String> {

@@ -70,8 +70,7 @@ export abstract class Base {
    * keys of the log, and for streams with tickets.
    */
   constructor(baseUrl: string, apiKey: string | undefined, options: ClientOptions = {}) {
-    const { protocol, search, hash } = new URL(baseUrl);
-    if (!/^https?:$/.test(protocol) || search !== "" || hash !== "") {
+    if (!/^https?:$/.test(new URL(baseUrl).protocol) || /[?#]/.test(baseUrl)) {
       throw new TypeError(`no address of a service: ${baseUrl}`);
     }
     this.#baseUrl = baseUrl.replace(/\/+$/, "");

@@ -5,6 +5,8 @@ import type { Event, StreamGap } from "./types.js";
 
 /** Milliseconds without a byte after which a stream is dead: the service sends something every 15 seconds. */
 export const SILENCE_MS = 45_000;
+/** A longer timer would end at once. */
+const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** What a stream brings. Store the cursor once you have handled the message. */
 export type StreamMessage =
@@ -145,7 +147,7 @@ export class EventStream implements AsyncIterable<StreamMessage> {
     this.#failures += 1;
     if (!this.#wasOpen) return this.#failures > this.#maxRetries ? undefined : pauseBefore(this.#failures, error);
     if (!helpsAgain(error)) return undefined;
-    return retryAfterOf(error) * 1000 + growingPause(this.#failures);
+    return Math.min(retryAfterOf(error) * 1000 + growingPause(this.#failures), LONGEST_TIMER_MS);
   }
 }
 

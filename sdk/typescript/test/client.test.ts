@@ -177,19 +177,30 @@ test("something else may respond", async () => {
   await assert.rejects(scripted([new Response("<html>", { status: 404 })]).client.getMe(), { message });
 });
 
-test("a file may take longer than a try", async () => {
-  let left = 4;
-  const slow = new ReadableStream<Uint8Array>({
-    async pull(controller) {
-      await new Promise((resolve) => setTimeout(resolve, 50));
-      controller.enqueue(new TextEncoder().encode("PAR1".charAt(4 - left)));
-      left -= 1;
-      if (left === 0) controller.close();
-    },
-  });
-  const { client } = scripted([new Response(slow)], { timeoutMs: 150, maxRetries: 0 });
-  const file = await client.getArchiveFile("2026-01-31", "theses.parquet");
-  assert.equal(new TextDecoder().decode(file), "PAR1");
+test("a file may take longer than a try, but no read of it", async ({ mock: { timers } }) => {
+  timers.enable({ apis: ["setTimeout"] });
+  const read = (millisecondsOfARead: number): Promise<Uint8Array> => {
+    const pieces = ["P", "AR", "1"];
+    const { client } = scripted(
+      [
+        (signal) => {
+          const pull = (controller: ReadableStreamDefaultController<Uint8Array>): void => {
+            timers.tick(millisecondsOfARead);
+            // As with `fetch`, the end of a request ends the reads of its body.
+            signal?.throwIfAborted();
+            const piece = pieces.shift();
+            if (piece === undefined) controller.close();
+            else controller.enqueue(new TextEncoder().encode(piece));
+          };
+          return Promise.resolve(new Response(new ReadableStream({ pull }, { highWaterMark: 0 })));
+        },
+      ],
+      { timeoutMs: 150, maxRetries: 0 },
+    );
+    return client.getArchiveFile("2026-01-31", "theses.parquet");
+  };
+  assert.equal(new TextDecoder().decode(await read(100)), "PAR1");
+  await assert.rejects(read(150), ApiTimeoutError);
 });
 
 test("an iterator reads pages as they are needed", async () => {
@@ -228,8 +239,8 @@ test("a list that is read as a whole has the largest pages", async () => {
 });
 
 test("a client needs an address", () => {
-  const addresses = ["", "theses.example", "ftp://theses.example", "https://theses.example?a", "https://theses.example#a"];
-  for (const address of addresses) assert.throws(() => new Client(address, "svc_test_key"), TypeError);
+  const wrong = ["", "a.example", "ftp://a.b", "https://a.example?a", "https://a.example#a", "https://a.example/?"];
+  for (const address of wrong) assert.throws(() => new Client(address, "svc_test_key"), TypeError);
 });
 
 test("a key has the form of a key, and may have an end of line", async () => {

@@ -99,6 +99,14 @@ test("it ends where no repetition helps", async () => {
   await assert.rejects(taken(wrong.client.streamEvents()), UnexpectedResponseError);
 });
 
+test("a pause of months is no short one", async () => {
+  const busy = refusal(503, "SERVICE_UNAVAILABLE", "internal", 9_000_000);
+  const { client, pauses } = scripted([stream([event(1)]), busy, stream([position("c2", "stream.end")])]);
+  await taken(client.streamEvents());
+  // Of more milliseconds a timer would make one.
+  assert.equal(pauses[1], 2 ** 31 - 1);
+});
+
 test("silence is a break", async () => {
   const responses = [stream([event(1)], "is silent"), stream([position("c2", "stream.end")])];
   const opening = (_: string | undefined, connection: AbortController): Promise<Response> => {

@@ -20,6 +20,8 @@ T = TypeVar("T")
 
 LONGEST_RETRY_AFTER = 120.0
 """Seconds: if the service asks for a longer pause, the caller decides."""
+LONGEST_SLEEP = 2.0**31
+"""Seconds: `time.sleep` fails with much larger numbers."""
 LONGEST_PAUSE = 30.0
 FIRST_PAUSE = 0.5
 REPEATED_STATUSES = (429, 500, 502, 503, 504)
@@ -42,7 +44,7 @@ class Requests:
 
     def __init__(self, base_url: str, api_key: str | None, timeout: float, user_agent: str | None) -> None:
         address = httpx.URL(base_url)
-        if address.scheme not in ("http", "https") or not address.host or address.query or address.fragment:
+        if address.scheme not in ("http", "https") or not address.host or re.search("[?#]", base_url):
             raise ValueError(f"base_url is no address of a service: {base_url!r}")
         self.base_url = base_url.rstrip("/")
         agent = USER_AGENT if user_agent is None else f"{USER_AGENT} {user_agent}"
@@ -114,7 +116,7 @@ def refusal(response: httpx.Response) -> ApiError:
         message = f"status {response.status_code} without an error of the API: {response.text[:200]}"
         error = Error(type="", code="", message=message, request_id=request_id)
     try:
-        retry_after = max(0.0, float(response.headers["Retry-After"]))
+        retry_after = min(max(0.0, float(response.headers["Retry-After"])), LONGEST_SLEEP)
     except (KeyError, ValueError):
         retry_after = None
     return ERROR_CLASSES.get(error.type, ApiError)(response.status_code, error, retry_after)

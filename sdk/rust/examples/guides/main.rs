@@ -28,7 +28,9 @@ macro_rules! programs {
 }
 
 programs! {
-    alerts create errors follow going_live hello newest open pages receipts repeat resume sandbox sdks usage verify
+    alerts as_of claim create create_webhook delete_webhooks deliveries endpoint errors events follow going_live hello
+    key likes newest open pages receipts repeat replays resume rotate_secret sandbox sdks search test_webhook ticket
+    token usage verify
 }
 
 fn main() -> Result<(), Box<dyn Error>> {

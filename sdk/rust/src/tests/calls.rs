@@ -37,13 +37,30 @@ async fn a_request_carries_the_key_and_the_user_agent() {
 
 #[test]
 fn an_address_or_a_key_of_another_form_is_refused() {
-    for address in ["", "api.example.com", "ftp://api.example.com", "https://", "https://a.example/?b", ":"] {
+    let others = ["https://a.example/?b", "https://a.example/?", "https://a.example/#b", "https://a.example/#"];
+    for address in ["", "api.example.com", "ftp://api.example.com", "https://", ":"].into_iter().chain(others) {
         assert!(Client::new(address, "svc_test_key").is_err(), "{address}");
     }
     for key in ["", "\n", "svc test"] {
         assert!(Client::new("https://api.example.com", key).is_err(), "{key:?}");
     }
     assert!(Client::new("https://api.example.com/", "svc_test_key\n").is_ok());
+    assert!(Client::builder_without_key("api.example.com").build().is_err());
+}
+
+#[tokio::test]
+async fn a_client_without_a_key_sends_none() {
+    let service =
+        Service::start(&[answer(200, "", "note"), refused(401, "authentication", "MISSING_API_KEY", "")]).await;
+    let client = Client::builder_without_key(&service.address).user_agent("bot/1.2").build().unwrap();
+    assert_eq!(client.get_checkpoint("live").await.unwrap(), "note");
+    assert_eq!(client.get_me().await.unwrap_err().code(), Some(&ErrorCode::MissingApiKey));
+    let requests = service.requests();
+    assert_eq!(requests.len(), 2);
+    for request in &requests {
+        assert_eq!(header(request, "authorization"), None);
+        assert!(header(request, "user-agent").is_some_and(|agent| agent.ends_with(" bot/1.2")), "{request}");
+    }
 }
 
 #[tokio::test]
