@@ -3,10 +3,12 @@
 
 mod text;
 mod text_filter;
+mod word_run;
 pub mod words;
 
+pub(crate) use self::word_run::RUN_LENGTHS;
 use self::words::{Word, exact, words};
-pub use self::{text::TextIndex, text_filter::TextFilter};
+pub use self::{text::TextIndex, text_filter::TextFilter, word_run::WordRun};
 
 /// Maximum number of words that end in `*` in one search: each can match many words.
 const MAX_PREFIXES: usize = 8;

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::{CompiledFilter, EventKeys};
 use crate::{
     reference::{address_form, handle_form, symbol_form},
+    search::{RUN_LENGTHS, WordRun},
     v1::EventType,
 };
 
@@ -27,8 +28,8 @@ pub enum Interest {
     Address(String),
     /// Events about tokens with a symbol, by its form.
     Symbol(String),
-    /// Events whose text has a word, by any form of it.
-    Word(String),
+    /// Events whose text has these words side by side.
+    Words(WordRun),
     /// Events with a text.
     Text,
 }
@@ -37,9 +38,9 @@ impl CompiledFilter {
     /// The properties that the filter waits for: an event that passes it has one of them.
     #[must_use]
     pub fn interests(&self) -> HashSet<Interest> {
-        // A word is the rarest property of an event.
-        if let Some(words) = self.needed_words() {
-            return words.into_iter().map(|word| Interest::Word(word.to_owned())).collect();
+        // Words are the rarest property of an event.
+        if !self.texts.needed_runs().is_empty() {
+            return self.texts.needed_runs().iter().copied().map(Interest::Words).collect();
         }
         if !self.handles.is_empty() {
             return self.handles.iter().cloned().map(Interest::Handle).collect();
@@ -64,23 +65,35 @@ impl CompiledFilter {
         }
         HashSet::from([Interest::All])
     }
+}
 
-    /// True if the filter waits for words: then [`EventKeys::interests`] must name those of an event.
-    #[must_use]
-    pub fn waits_for_words(&self) -> bool {
-        self.needed_words().is_some()
+/// The lengths of the runs of words that filters wait for. An event names no others, because each takes time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AwaitedLengths {
+    /// Number of runs, by length.
+    runs: [usize; RUN_LENGTHS],
+}
+
+impl AwaitedLengths {
+    /// Adds those of a filter.
+    pub fn add(&mut self, filter: &CompiledFilter) {
+        filter.texts.needed_runs().iter().for_each(|run| self.runs[run.exponent as usize] += 1);
     }
 
-    /// Returns words such that each matching event has at least one. None if an event without any of them may match.
-    fn needed_words(&self) -> Option<Vec<&str>> {
-        self.texts.needed_words().filter(|words| !words.is_empty())
+    /// Removes those of a filter that was added.
+    pub fn remove(&mut self, filter: &CompiledFilter) {
+        filter.texts.needed_runs().iter().for_each(|run| self.runs[run.exponent as usize] -= 1);
+    }
+
+    /// The lengths, as powers of two.
+    fn exponents(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(&self.runs).filter(|(_, count)| **count > 0).map(|(exponent, _)| exponent)
     }
 }
 
 impl EventKeys {
-    /// Returns the properties of the event. It includes words only if a filter waits for words, because reading them
-    /// takes time.
-    pub fn interests(&self, with_words: bool) -> impl Iterator<Item = Interest> {
+    /// Returns the properties of the event. Of its words it includes runs of these lengths.
+    pub fn interests(&self, awaited: &AwaitedLengths) -> impl Iterator<Item = Interest> {
         let token = self.token.as_ref().map(|token| {
             let address = address_form(&token.address);
             [
@@ -92,10 +105,12 @@ impl EventKeys {
             ]
         });
         let handle = self.handle.as_ref().map(|handle| Interest::Handle(handle_form(handle)));
-        let words = self.text.as_ref().filter(|_| with_words).into_iter().flat_map(|text| text.index().forms());
-        let words = words.map(|form| Interest::Word(form.to_owned()));
+        let runs = self.text.as_ref().into_iter().flat_map(move |text| {
+            // Without a length its words are not read.
+            awaited.exponents().flat_map(move |exponent| text.index().runs(exponent))
+        });
         let text = self.text.as_ref().map(|_| Interest::Text);
         let all = [Interest::All, Interest::Type(self.event_type)].into_iter().chain(text);
-        all.chain(handle).chain(token.into_iter().flatten()).chain(words)
+        all.chain(handle).chain(token.into_iter().flatten()).chain(runs.map(Interest::Words))
     }
 }

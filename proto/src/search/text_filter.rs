@@ -6,7 +6,7 @@
 
 use std::{cmp::Reverse, collections::HashMap, ops::Range};
 
-use super::{Item, ParsedSearch, TextIndex};
+use super::{Item, ParsedSearch, TextIndex, WordRun};
 
 /// The searches of a filter. A text must match any of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct TextFilter {
     items: Vec<CompiledItem>,
     /// The items of each alternative of each search.
     alternatives: Vec<Range<usize>>,
+    /// Empty if a text without any of them may match.
+    needed_runs: Vec<WordRun>,
 }
 
 /// A word, or all words that begin with it.
@@ -54,6 +56,8 @@ impl TextFilter {
             items.iter().for_each(|item| filter.add_item(item, &mut known));
             filter.alternatives.push(first..filter.items.len());
         }
+        let needed = searches.iter().flat_map(|search| &search.alternatives).map(|items| needed_run(items));
+        filter.needed_runs = needed.collect::<Option<_>>().unwrap_or_default();
         filter
     }
 
@@ -91,22 +95,22 @@ impl TextFilter {
         })
     }
 
-    /// Returns words such that each matching text has at least one: the longest word of each alternative, because long
-    /// words are rare. None if an alternative requires no whole word.
+    /// Returns runs of words such that each matching text has at least one. It returns none if a text without any of
+    /// them may match.
     #[must_use]
-    pub fn needed_words(&self) -> Option<Vec<&str>> {
-        let longest = self.alternatives.iter().map(|items| {
-            let demanded = self.items[items.clone()].iter().filter(|item| !item.is_excluded);
-            let places = demanded.flat_map(|item| &self.places[item.places.clone()]);
-            let terms = places.map(|place| &self.terms[place.term as usize]).filter(|term| !term.is_prefix);
-            terms.map(|term| self.word(term)).max_by_key(|word| word.len())
-        });
-        longest.collect()
+    pub fn needed_runs(&self) -> &[WordRun] {
+        &self.needed_runs
     }
 
     fn word(&self, term: &Term) -> &str {
         &self.words[term.word.clone()]
     }
+}
+
+/// Returns the longest run of words that an alternative demands. None if it demands no whole word.
+fn needed_run(items: &[Item]) -> Option<WordRun> {
+    let runs = items.iter().filter(|item| !item.excluded).filter_map(WordRun::needed_by);
+    runs.max_by_key(|(size, _)| *size).map(|(_, run)| run)
 }
 
 /// A term's positions in a text, as far as they are known.
@@ -150,6 +154,9 @@ impl<'a> TermPositions<'a> {
 
     /// True if the text has terms side by side. There is at least one.
     fn are_side_by_side(&mut self, places: &[Place]) -> bool {
+        if let [alone] = places {
+            return self.find(alone.term).is_some();
+        }
         let count = self.text.position_words();
         self.begins.clear();
         self.begins.resize(count, u64::MAX);
@@ -264,16 +271,32 @@ mod tests {
         assert!(!filter(&["to"]).matches(&TextIndex::new("")));
     }
 
+    /// True if the filter needs no run of words, or the text has one that it needs.
+    fn has_needed_run(filter: &TextFilter, text: &TextIndex) -> bool {
+        let needed = filter.needed_runs();
+        needed.is_empty() || needed.iter().any(|needed| text.runs(needed.exponent).any(|run| run == *needed))
+    }
+
     #[test]
-    fn a_search_needs_the_longest_whole_word_of_each_alternative() {
-        let needed = |search: &str| {
+    fn a_search_needs_the_longest_run_of_each_alternative() {
+        for (search, count, text, is_there) in [
+            ("a moon -everything OR \"to the\"", 2, "a moon", true),
+            ("a moon -everything OR \"to the\"", 2, "to the", true),
+            ("a moon -everything OR \"to the\"", 2, "a to everything the", false),
+            ("moon* sun", 1, "sun", true),
+            ("big-moo*", 1, "moon", false),
+            ("\"to the moon\" sun", 1, "the moon", true),
+            ("\"to the moon\" cryptocurrency", 1, "the moon", false),
+            ("\"a moon\" sun", 1, "a b moon sun", false),
+        ] {
             let filter = compiled(search);
-            filter.needed_words().map(|words| words.into_iter().map(str::to_owned).collect::<Vec<_>>())
-        };
-        assert_eq!(needed("a moon -everything OR \"to the\""), Some(vec!["moon".to_owned(), "the".to_owned()]));
-        assert_eq!(needed("moon* sun"), Some(vec!["sun".to_owned()]));
-        assert_eq!(needed("big-moo*"), Some(vec!["big".to_owned()]));
-        assert_eq!((needed("moon*"), needed("sun OR moon* -x")), (None, None));
+            assert_eq!(filter.needed_runs().len(), count, "{search}");
+            assert_eq!(has_needed_run(&filter, &TextIndex::new(text)), is_there, "{search} in {text}");
+        }
+        for search in ["moon*", "sun OR moon* -x"] {
+            assert!(compiled(search).needed_runs().is_empty(), "{search}");
+        }
+        assert_eq!(TextFilter::new(&[]), TextFilter::default());
     }
 
     #[test]
@@ -302,8 +325,9 @@ mod tests {
             let Ok(parsed) = parse(&format!("\"{}\"", phrase.join(" "))) else { return Ok(()) };
             let (text, searches) = (said.join(" "), [parsed]);
             let is_there = plainly_matches(&searches, &text);
-            let is_found = TextFilter::new(&searches).matches(&TextIndex::new(&text));
-            prop_assert_eq!(is_found, is_there, "{:?} in {}", phrase, text);
+            let (filter, index) = (TextFilter::new(&searches), TextIndex::new(&text));
+            prop_assert_eq!(filter.matches(&index), is_there, "{:?} in {}", phrase, text);
+            prop_assert!(!is_there || has_needed_run(&filter, &index), "{:?} in {}", phrase, text);
         }
 
         #[test]
@@ -317,9 +341,7 @@ mod tests {
             let text = text.repeat(times);
             let (filter, index) = (TextFilter::new(&searches), TextIndex::new(&text));
             prop_assert_eq!(filter.matches(&index), plainly_matches(&searches, &text));
-            if filter.matches(&index) && let Some(needed) = filter.needed_words() {
-                prop_assert!(needed.iter().any(|word| index.forms().any(|form| form == *word)));
-            }
+            prop_assert!(!filter.matches(&index) || has_needed_run(&filter, &index));
         }
     }
 }
