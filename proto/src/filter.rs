@@ -5,7 +5,7 @@ mod interest;
 
 pub use self::{
     event_text::EventText,
-    interest::{AwaitedLengths, Interest},
+    interest::{AwaitedKeys, Interest},
 };
 
 use crate::{

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use thesis_proto::filter::{AwaitedLengths, CompiledFilter, EventKeys, Interest};
+use thesis_proto::filter::{AwaitedKeys, CompiledFilter, EventKeys, Interest};
 
 use crate::signal::Signal;
 
@@ -46,7 +46,7 @@ impl Listener {
 pub(crate) struct Listeners {
     /// In the order of their numbers. Most properties have one listener, or all.
     by_interest: HashMap<Interest, Vec<(u64, Arc<Listener>)>>,
-    awaited: AwaitedLengths,
+    awaited: AwaitedKeys,
     last: u64,
 }
 
@@ -54,8 +54,8 @@ impl Listeners {
     /// Adds a listener; returns the number that removes it.
     pub(crate) fn add(&mut self, filter: &CompiledFilter, listener: &Arc<Listener>) -> u64 {
         self.last += 1;
-        self.awaited.add(filter);
         for interest in filter.interests() {
+            self.awaited.add(&interest);
             self.by_interest.entry(interest).or_default().push((self.last, Arc::clone(listener)));
         }
         self.last
@@ -63,8 +63,8 @@ impl Listeners {
 
     /// Removes a listener that was added with this filter.
     pub(crate) fn remove(&mut self, filter: &CompiledFilter, number: u64) {
-        self.awaited.remove(filter);
         for interest in filter.interests() {
+            self.awaited.remove(&interest);
             if let Some(listeners) = self.by_interest.get_mut(&interest) {
                 if let Ok(place) = listeners.binary_search_by_key(&number, |(number, _)| *number) {
                     listeners.remove(place);
@@ -148,7 +148,7 @@ mod tests {
             listeners.note_event(&keys, 8, &mut woken);
             prop_assert!(woken.len() <= 1, "woken once until it reads");
             listeners.remove(&filter, number);
-            prop_assert!(listeners.by_interest.is_empty() && listeners.awaited == AwaitedLengths::default());
+            prop_assert!(listeners.by_interest.is_empty() && listeners.awaited == AwaitedKeys::default());
         }
     }
 

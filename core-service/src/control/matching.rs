@@ -6,7 +6,7 @@ use std::{
 };
 
 use thesis_proto::{
-    filter::{AwaitedLengths, CompiledFilter, EventKeys, Interest},
+    filter::{AwaitedKeys, CompiledFilter, EventKeys, Interest},
     names::is_of_alerts,
 };
 
@@ -29,7 +29,7 @@ struct WebhookFilter {
 struct DatasetWebhooks {
     by_interest: HashMap<Interest, Vec<Arc<WebhookFilter>>>,
     count: usize,
-    awaited: AwaitedLengths,
+    awaited: AwaitedKeys,
 }
 
 /// The enabled webhooks, by dataset and interest.
@@ -59,8 +59,8 @@ impl Matching {
         for dataset in datasets(webhook) {
             let webhooks = self.by_dataset.entry(dataset).or_default();
             webhooks.count += 1;
-            webhooks.awaited.add(&entry.filter);
             for interest in entry.filter.interests() {
+                webhooks.awaited.add(&interest);
                 webhooks.by_interest.entry(interest).or_default().push(Arc::clone(&entry));
             }
         }
@@ -72,8 +72,8 @@ impl Matching {
         for dataset in datasets(&entry.webhook) {
             let Some(webhooks) = self.by_dataset.get_mut(&dataset) else { continue };
             webhooks.count -= 1;
-            webhooks.awaited.remove(&entry.filter);
             for interest in entry.filter.interests() {
+                webhooks.awaited.remove(&interest);
                 if let Some(of) = webhooks.by_interest.get_mut(&interest) {
                     of.retain(|other| !Arc::ptr_eq(other, &entry));
                     if of.is_empty() {
@@ -195,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn only_filters_whose_words_are_side_by_side_in_a_text_are_compared() {
+    fn a_text_is_compared_only_with_filters_whose_words_it_has_side_by_side() {
         let mut matching = Matching::default();
         for (id, text) in [
             ("wh_word", "week"),
@@ -206,6 +206,7 @@ mod tests {
             ("wh_other_words", "\"holding the week\""),
             ("wh_long", "\"through the week as before\""),
             ("wh_other_word", "weeks"),
+            ("wh_other_prefix", "moon*"),
         ] {
             matching.set(&Arc::new(Webhook {
                 id: id.to_owned(),

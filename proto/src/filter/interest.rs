@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use super::{CompiledFilter, EventKeys};
 use crate::{
     reference::{address_form, handle_form, symbol_form},
-    search::{RUN_LENGTHS, WordRun},
+    search::{KEY_KINDS, TextKey},
     v1::EventType,
 };
 
@@ -28,19 +28,19 @@ pub enum Interest {
     Address(String),
     /// Events about tokens with a symbol, by its form.
     Symbol(String),
-    /// Events whose text has these words side by side.
-    Words(WordRun),
-    /// Events with a text.
-    Text,
+    /// Events whose text has a key.
+    Text(TextKey),
 }
 
 impl CompiledFilter {
     /// The properties that the filter waits for: an event that passes it has one of them.
     #[must_use]
     pub fn interests(&self) -> HashSet<Interest> {
-        // Words are the rarest property of an event.
-        if !self.texts.needed_runs().is_empty() {
-            return self.texts.needed_runs().iter().copied().map(Interest::Words).collect();
+        let text_keys = self.texts.needed_keys();
+        let texts = || -> HashSet<Interest> { text_keys.iter().copied().map(Interest::Text).collect() };
+        // Whole words are the rarest property of an event, but many words have the same beginning.
+        if !text_keys.is_empty() && text_keys.iter().all(TextKey::is_of_whole_words) {
+            return texts();
         }
         if !self.handles.is_empty() {
             return self.handles.iter().cloned().map(Interest::Handle).collect();
@@ -57,8 +57,8 @@ impl CompiledFilter {
         if !self.chains.is_empty() {
             return self.chains.iter().cloned().map(Interest::Chain).collect();
         }
-        if !self.texts.is_empty() {
-            return HashSet::from([Interest::Text]);
+        if !text_keys.is_empty() {
+            return texts();
         }
         if !self.types.is_empty() {
             return self.types.iter().copied().map(Interest::Type).collect();
@@ -67,33 +67,36 @@ impl CompiledFilter {
     }
 }
 
-/// The lengths of the runs of words that filters wait for. An event names no others, because each takes time.
+/// The kinds of keys that filters wait for. An event names no others, because each takes time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AwaitedLengths {
-    /// Number of runs, by length.
-    runs: [usize; RUN_LENGTHS],
+pub struct AwaitedKeys {
+    /// Number of keys, by kind.
+    counts: [usize; KEY_KINDS],
 }
 
-impl AwaitedLengths {
-    /// Adds those of a filter.
-    pub fn add(&mut self, filter: &CompiledFilter) {
-        filter.texts.needed_runs().iter().for_each(|run| self.runs[run.exponent as usize] += 1);
+impl AwaitedKeys {
+    /// Adds the kind of an interest of a filter, if it is in a key.
+    pub fn add(&mut self, interest: &Interest) {
+        if let Interest::Text(key) = interest {
+            self.counts[key.kind as usize] += 1;
+        }
     }
 
-    /// Removes those of a filter that was added.
-    pub fn remove(&mut self, filter: &CompiledFilter) {
-        filter.texts.needed_runs().iter().for_each(|run| self.runs[run.exponent as usize] -= 1);
+    /// Removes an interest that was added.
+    pub fn remove(&mut self, interest: &Interest) {
+        if let Interest::Text(key) = interest {
+            self.counts[key.kind as usize] -= 1;
+        }
     }
 
-    /// The lengths, as powers of two.
-    fn exponents(&self) -> impl Iterator<Item = u32> {
-        (0..).zip(&self.runs).filter(|(_, count)| **count > 0).map(|(exponent, _)| exponent)
+    fn kinds(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(&self.counts).filter(|(_, count)| **count > 0).map(|(kind, _)| kind)
     }
 }
 
 impl EventKeys {
-    /// Returns the properties of the event. Of its words it includes runs of these lengths.
-    pub fn interests(&self, awaited: &AwaitedLengths) -> impl Iterator<Item = Interest> {
+    /// Returns the properties of the event. Of the keys of its text it includes those of awaited kinds.
+    pub fn interests(&self, awaited: &AwaitedKeys) -> impl Iterator<Item = Interest> {
         let token = self.token.as_ref().map(|token| {
             let address = address_form(&token.address);
             [
@@ -105,12 +108,9 @@ impl EventKeys {
             ]
         });
         let handle = self.handle.as_ref().map(|handle| Interest::Handle(handle_form(handle)));
-        let runs = self.text.as_ref().into_iter().flat_map(move |text| {
-            // Without a length its words are not read.
-            awaited.exponents().flat_map(move |exponent| text.index().runs(exponent))
-        });
-        let text = self.text.as_ref().map(|_| Interest::Text);
-        let all = [Interest::All, Interest::Type(self.event_type)].into_iter().chain(text);
-        all.chain(handle).chain(token.into_iter().flatten()).chain(runs.map(Interest::Words))
+        // Without an awaited kind its words are not read.
+        let keys = self.text.iter().flat_map(move |text| awaited.kinds().flat_map(move |kind| text.index().keys(kind)));
+        let all = [Interest::All, Interest::Type(self.event_type)].into_iter();
+        all.chain(handle).chain(token.into_iter().flatten()).chain(keys.map(Interest::Text))
     }
 }

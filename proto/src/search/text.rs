@@ -1,7 +1,7 @@
 //! The words of one text. A filter matches them in the same way as a search matches the index of all texts.
 
 use super::{
-    word_run::{TextRuns, WordRun},
+    text_key::{TextKey, TextRuns},
     words::words,
 };
 
@@ -46,9 +46,9 @@ impl TextIndex {
         index
     }
 
-    /// Returns the runs of its words of a length, each once.
-    pub(crate) fn runs(&self, exponent: u32) -> impl Iterator<Item = WordRun> {
-        self.runs.of_length(exponent)
+    /// Returns its keys of a kind, each once.
+    pub(crate) fn keys(&self, kind: u32) -> Vec<TextKey> {
+        TextKey::all_of(kind, &self.runs, self.occurrences.iter().map(|occurrence| self.form(*occurrence)))
     }
 
     fn form(&self, occurrence: Occurrence) -> &str {

@@ -6,7 +6,7 @@
 
 use std::{cmp::Reverse, collections::HashMap, ops::Range};
 
-use super::{Item, ParsedSearch, TextIndex, WordRun};
+use super::{Item, ParsedSearch, TextIndex, TextKey};
 
 /// The searches of a filter. A text must match any of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,8 +19,8 @@ pub struct TextFilter {
     items: Vec<CompiledItem>,
     /// The items of each alternative of each search.
     alternatives: Vec<Range<usize>>,
-    /// Empty if a text without any of them may match.
-    needed_runs: Vec<WordRun>,
+    /// The key that each alternative demands.
+    needed_keys: Vec<TextKey>,
 }
 
 /// A word, or all words that begin with it.
@@ -55,9 +55,8 @@ impl TextFilter {
             let first = filter.items.len();
             items.iter().for_each(|item| filter.add_item(item, &mut known));
             filter.alternatives.push(first..filter.items.len());
+            filter.needed_keys.push(needed_key(items));
         }
-        let needed = searches.iter().flat_map(|search| &search.alternatives).map(|items| needed_run(items));
-        filter.needed_runs = needed.collect::<Option<_>>().unwrap_or_default();
         filter
     }
 
@@ -95,11 +94,10 @@ impl TextFilter {
         })
     }
 
-    /// Returns runs of words such that each matching text has at least one. It returns none if a text without any of
-    /// them may match.
+    /// Returns keys such that each matching text has at least one.
     #[must_use]
-    pub fn needed_runs(&self) -> &[WordRun] {
-        &self.needed_runs
+    pub fn needed_keys(&self) -> &[TextKey] {
+        &self.needed_keys
     }
 
     fn word(&self, term: &Term) -> &str {
@@ -107,10 +105,10 @@ impl TextFilter {
     }
 }
 
-/// Returns the longest run of words that an alternative demands. None if it demands no whole word.
-fn needed_run(items: &[Item]) -> Option<WordRun> {
-    let runs = items.iter().filter(|item| !item.excluded).filter_map(WordRun::needed_by);
-    runs.max_by_key(|(size, _)| *size).map(|(_, run)| run)
+/// Returns the longest key that an alternative demands.
+fn needed_key(items: &[Item]) -> TextKey {
+    let keys = items.iter().filter(|item| !item.excluded).map(TextKey::needed_by);
+    keys.max_by_key(|(size, _)| *size).expect("a search demands an item in each alternative").1
 }
 
 /// A term's positions in a text, as far as they are known.
@@ -271,30 +269,30 @@ mod tests {
         assert!(!filter(&["to"]).matches(&TextIndex::new("")));
     }
 
-    /// True if the filter needs no run of words, or the text has one that it needs.
-    fn has_needed_run(filter: &TextFilter, text: &TextIndex) -> bool {
-        let needed = filter.needed_runs();
-        needed.is_empty() || needed.iter().any(|needed| text.runs(needed.exponent).any(|run| run == *needed))
+    /// True if the text has a key that the filter needs.
+    fn has_needed_key(filter: &TextFilter, text: &TextIndex) -> bool {
+        filter.needed_keys().iter().any(|needed| text.keys(needed.kind).contains(needed))
     }
 
     #[test]
-    fn a_search_needs_the_longest_run_of_each_alternative() {
+    fn a_search_needs_the_longest_key_of_each_alternative() {
         for (search, count, text, is_there) in [
             ("a moon -everything OR \"to the\"", 2, "a moon", true),
             ("a moon -everything OR \"to the\"", 2, "to the", true),
             ("a moon -everything OR \"to the\"", 2, "a to everything the", false),
-            ("moon* sun", 1, "sun", true),
+            ("moon* rocket", 1, "rocket", true),
+            ("moon* sun", 1, "sun", false),
+            ("moon* sun", 1, "moons", true),
+            ("sun OR moo* -x", 2, "mops", true),
+            ("sun OR moo* -x", 2, "maps", false),
             ("big-moo*", 1, "moon", false),
             ("\"to the moon\" sun", 1, "the moon", true),
             ("\"to the moon\" cryptocurrency", 1, "the moon", false),
             ("\"a moon\" sun", 1, "a b moon sun", false),
         ] {
             let filter = compiled(search);
-            assert_eq!(filter.needed_runs().len(), count, "{search}");
-            assert_eq!(has_needed_run(&filter, &TextIndex::new(text)), is_there, "{search} in {text}");
-        }
-        for search in ["moon*", "sun OR moon* -x"] {
-            assert!(compiled(search).needed_runs().is_empty(), "{search}");
+            assert_eq!(filter.needed_keys().len(), count, "{search}");
+            assert_eq!(has_needed_key(&filter, &TextIndex::new(text)), is_there, "{search} in {text}");
         }
         assert_eq!(TextFilter::new(&[]), TextFilter::default());
     }
@@ -327,7 +325,7 @@ mod tests {
             let is_there = plainly_matches(&searches, &text);
             let (filter, index) = (TextFilter::new(&searches), TextIndex::new(&text));
             prop_assert_eq!(filter.matches(&index), is_there, "{:?} in {}", phrase, text);
-            prop_assert!(!is_there || has_needed_run(&filter, &index), "{:?} in {}", phrase, text);
+            prop_assert!(!is_there || has_needed_key(&filter, &index), "{:?} in {}", phrase, text);
         }
 
         #[test]
@@ -341,7 +339,7 @@ mod tests {
             let text = text.repeat(times);
             let (filter, index) = (TextFilter::new(&searches), TextIndex::new(&text));
             prop_assert_eq!(filter.matches(&index), plainly_matches(&searches, &text));
-            prop_assert!(!filter.matches(&index) || has_needed_run(&filter, &index));
+            prop_assert!(!filter.matches(&index) || has_needed_key(&filter, &index));
         }
     }
 }

@@ -157,7 +157,7 @@ fn wish(dice: &mut Dice, name: &str, owned: &mut Owned) -> Wish {
 }
 
 impl Wish {
-    /// The kind of what it is about, if a client makes one such wish at a time.
+    /// The kind of a wish that a client has only once at a time.
     const fn kind(&self) -> Option<&'static str> {
         match self {
             Self::Thesis { .. } | Self::Observed(_) => None,
@@ -167,16 +167,16 @@ impl Wish {
     }
 }
 
-/// Sends random wishes, and repeats each one until it has a response. Its own alerts are made with this key.
+/// Sends random wishes, and repeats each one until it has a response. It creates alerts with this key.
 pub(super) async fn live(world: &mut World, mut dice: Dice, (name, api_key): (&str, &'static str), steps: usize) {
     let mut owned = Owned { webhook: None, alert: None, api_key };
     for step in 0..steps {
         let mut wishes: Vec<Wish> = Vec::new();
         for number in 0..=dice.roll(4) {
             let wish = wish(&mut dice, &format!("{name} {step}.{number}"), &mut owned);
-            let is_made = wish.kind().is_some() && wishes.iter().any(|other| other.kind() == wish.kind());
+            let is_repeated = wish.kind().is_some() && wishes.iter().any(|other| other.kind() == wish.kind());
             match wish {
-                wish if !is_made => wishes.push(wish),
+                wish if !is_repeated => wishes.push(wish),
                 Wish::NoWebhook(id) => owned.webhook = Some(id),
                 Wish::Alert { alert: AlertWish::Changed(id, ..) | AlertWish::Gone(id), .. } => owned.alert = Some(id),
                 _ => {}
