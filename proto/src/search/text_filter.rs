@@ -105,10 +105,11 @@ impl TextFilter {
     }
 }
 
-/// Returns the longest key that an alternative demands.
+/// Returns the longest run of words that an alternative demands, or else the longest beginning of a word.
 fn needed_key(items: &[Item]) -> TextKey {
     let keys = items.iter().filter(|item| !item.excluded).map(TextKey::needed_by);
-    keys.max_by_key(|(size, _)| *size).expect("a search demands an item in each alternative").1
+    let longest = keys.max_by_key(|(size, key)| (key.is_of_whole_words(), *size));
+    longest.expect("a search demands an item in each alternative").1
 }
 
 /// A term's positions in a text, as far as they are known.
@@ -280,9 +281,9 @@ mod tests {
             ("a moon -everything OR \"to the\"", 2, "a moon", true),
             ("a moon -everything OR \"to the\"", 2, "to the", true),
             ("a moon -everything OR \"to the\"", 2, "a to everything the", false),
-            ("moon* rocket", 1, "rocket", true),
-            ("moon* sun", 1, "sun", false),
-            ("moon* sun", 1, "moons", true),
+            ("moon* sun", 1, "sun", true),
+            ("moon* sun", 1, "moons", false),
+            ("sun* moons*", 1, "moon", true),
             ("sun OR moo* -x", 2, "mops", true),
             ("sun OR moo* -x", 2, "maps", false),
             ("big-moo*", 1, "moon", false),
