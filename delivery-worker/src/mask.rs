@@ -29,9 +29,9 @@ pub(crate) fn mask(body: Bytes, claim: &ClaimResponse) -> Bytes {
     let secrets = secret_texts(claim);
     let mut is_secret = vec![false; body.len()];
     for outer in NOTATIONS {
-        let (once, places) = unescaped(&body, outer);
+        let Some((once, places)) = unescaped(&body, outer) else { continue };
         for inner in NOTATIONS {
-            let (text, places_in_once) = unescaped(&once, inner);
+            let Some((text, places_in_once)) = unescaped(&once, inner) else { continue };
             for start in 0..text.len() {
                 let length = secret_length(&text, start, &secrets);
                 let [from, to] = [start, start + length].map(|at| places[places_in_once[at]]);
@@ -53,8 +53,12 @@ pub(crate) fn mask(body: Bytes, claim: &ClaimResponse) -> Bytes {
     masked.into()
 }
 
-/// A text without its escapes, and the places of its characters and of its end in the escaped text.
-fn unescaped(body: &[u8], (mark, escape): Notation) -> (Vec<u8>, Vec<usize>) {
+/// A text without its escapes, and the places of its characters and of its end in the escaped text. None if it has none
+/// of the notation: then it is read as it is, without the notation.
+fn unescaped(body: &[u8], (mark, escape): Notation) -> Option<(Vec<u8>, Vec<usize>)> {
+    if mark.is_some_and(|mark| !body.contains(&mark)) {
+        return None;
+    }
     let (mut text, mut places, mut at) = (Vec::with_capacity(body.len()), vec![0], 0_usize);
     while let Some(first) = body.get(at) {
         let found = if mark == Some(*first) { escape(&body[at..]) } else { Some((*first, 1)) };
@@ -67,7 +71,7 @@ fn unescaped(body: &[u8], (mark, escape): Notation) -> (Vec<u8>, Vec<usize>) {
         text.push(byte);
         places.push(at);
     }
-    (text, places)
+    Some((text, places))
 }
 
 fn json_escape(text: &[u8]) -> Option<(u8, usize)> {
@@ -242,6 +246,14 @@ mod tests {
         ] {
             assert_eq!(masked(&values, body), expected, "{body}");
         }
+    }
+
+    #[test]
+    fn a_text_is_read_only_in_notations_that_it_may_have() {
+        let read = |text: &str| NOTATIONS.map(|notation| unescaped(text.as_bytes(), notation).is_some());
+        assert_eq!(read("{\"ok\": true}"), [true, false, false, false]);
+        assert_eq!(read(r"a\b &amp; c"), [true, true, true, false]);
+        assert_eq!(read("50%"), [true, false, false, true]);
     }
 
     #[test]

@@ -3,7 +3,10 @@
 mod event_text;
 mod interest;
 
-pub use self::{event_text::EventText, interest::Interest};
+pub use self::{
+    event_text::EventText,
+    interest::{AwaitedKeys, Interest},
+};
 
 use crate::{
     error::FieldError,

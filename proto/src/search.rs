@@ -3,10 +3,12 @@
 
 mod text;
 mod text_filter;
+mod text_key;
 pub mod words;
 
+pub(crate) use self::text_key::KEY_KINDS;
 use self::words::{Word, exact, words};
-pub use self::{text::TextIndex, text_filter::TextFilter};
+pub use self::{text::TextIndex, text_filter::TextFilter, text_key::TextKey};
 
 /// Maximum number of words that end in `*` in one search: each can match many words.
 const MAX_PREFIXES: usize = 8;

@@ -8,7 +8,7 @@ use std::{
     },
 };
 
-use thesis_proto::filter::{CompiledFilter, EventKeys, Interest};
+use thesis_proto::filter::{AwaitedKeys, CompiledFilter, EventKeys, Interest};
 
 use crate::signal::Signal;
 
@@ -46,8 +46,7 @@ impl Listener {
 pub(crate) struct Listeners {
     /// In the order of their numbers. Most properties have one listener, or all.
     by_interest: HashMap<Interest, Vec<(u64, Arc<Listener>)>>,
-    /// Number of filters that wait for words.
-    waiting_for_words: usize,
+    awaited: AwaitedKeys,
     last: u64,
 }
 
@@ -55,8 +54,8 @@ impl Listeners {
     /// Adds a listener; returns the number that removes it.
     pub(crate) fn add(&mut self, filter: &CompiledFilter, listener: &Arc<Listener>) -> u64 {
         self.last += 1;
-        self.waiting_for_words += usize::from(filter.waits_for_words());
         for interest in filter.interests() {
+            self.awaited.add(&interest);
             self.by_interest.entry(interest).or_default().push((self.last, Arc::clone(listener)));
         }
         self.last
@@ -64,8 +63,8 @@ impl Listeners {
 
     /// Removes a listener that was added with this filter.
     pub(crate) fn remove(&mut self, filter: &CompiledFilter, number: u64) {
-        self.waiting_for_words -= usize::from(filter.waits_for_words());
         for interest in filter.interests() {
+            self.awaited.remove(&interest);
             if let Some(listeners) = self.by_interest.get_mut(&interest) {
                 if let Ok(place) = listeners.binary_search_by_key(&number, |(number, _)| *number) {
                     listeners.remove(place);
@@ -79,7 +78,7 @@ impl Listeners {
 
     /// Notes an event at the listeners that it may concern, and collects those to wake.
     pub(crate) fn note_event(&self, keys: &EventKeys, position: u64, woken: &mut Vec<Arc<Listener>>) {
-        for interest in keys.interests(self.waiting_for_words > 0) {
+        for interest in keys.interests(&self.awaited) {
             for (_, listener) in self.by_interest.get(&interest).into_iter().flatten() {
                 if listener.note(position) {
                     woken.push(Arc::clone(listener));
@@ -126,7 +125,7 @@ mod tests {
             prop::collection::vec(prop::sample::select(all).prop_map(str::to_owned), 0..3)
         };
         let types = prop::collection::vec((1..=4_i32).prop_map(|kind| EventType::try_from(kind).unwrap()), 0..3);
-        let texts = values(&["moon", "sun -moon", "mo*", "\"to the\" OR sun"]);
+        let texts = values(&["moon", "sun -moon", "mo*", "\"to the\" OR sun", "\"to the moon\""]);
         let tokens = prop::collection::vec(tokens(), 0..3);
         (types, tokens, values(&["ann", "@BOB"]), values(&["base", "sol"]), texts).prop_map(
             |(types, token, handle, chain, text)| {
@@ -149,7 +148,7 @@ mod tests {
             listeners.note_event(&keys, 8, &mut woken);
             prop_assert!(woken.len() <= 1, "woken once until it reads");
             listeners.remove(&filter, number);
-            prop_assert!(listeners.by_interest.is_empty() && listeners.waiting_for_words == 0);
+            prop_assert!(listeners.by_interest.is_empty() && listeners.awaited == AwaitedKeys::default());
         }
     }
 

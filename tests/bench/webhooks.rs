@@ -89,7 +89,7 @@ pub(crate) async fn run(options: &Options, task: &Webhooks) -> Result<(), Failur
         others::run(options, task.others.unwrap_or(others), Unwanted::Tokens, base).await?;
     }
     if is_wanted(Part::Texts) {
-        for unwanted in [Unwanted::Words, Unwanted::Phrase, Unwanted::Phrases] {
+        for unwanted in [Unwanted::Words, Unwanted::Phrase, Unwanted::Phrases, Unwanted::Excluded] {
             others::run(options, TEXT_FILTERS, unwanted, base).await?;
         }
     }

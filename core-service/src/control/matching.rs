@@ -6,7 +6,7 @@ use std::{
 };
 
 use thesis_proto::{
-    filter::{CompiledFilter, EventKeys, Interest},
+    filter::{AwaitedKeys, CompiledFilter, EventKeys, Interest},
     names::is_of_alerts,
 };
 
@@ -29,8 +29,7 @@ struct WebhookFilter {
 struct DatasetWebhooks {
     by_interest: HashMap<Interest, Vec<Arc<WebhookFilter>>>,
     count: usize,
-    /// Number of webhooks that wait for words.
-    waiting_for_words: usize,
+    awaited: AwaitedKeys,
 }
 
 /// The enabled webhooks, by dataset and interest.
@@ -60,8 +59,8 @@ impl Matching {
         for dataset in datasets(webhook) {
             let webhooks = self.by_dataset.entry(dataset).or_default();
             webhooks.count += 1;
-            webhooks.waiting_for_words += usize::from(entry.filter.waits_for_words());
             for interest in entry.filter.interests() {
+                webhooks.awaited.add(&interest);
                 webhooks.by_interest.entry(interest).or_default().push(Arc::clone(&entry));
             }
         }
@@ -73,8 +72,8 @@ impl Matching {
         for dataset in datasets(&entry.webhook) {
             let Some(webhooks) = self.by_dataset.get_mut(&dataset) else { continue };
             webhooks.count -= 1;
-            webhooks.waiting_for_words -= usize::from(entry.filter.waits_for_words());
             for interest in entry.filter.interests() {
+                webhooks.awaited.remove(&interest);
                 if let Some(of) = webhooks.by_interest.get_mut(&interest) {
                     of.retain(|other| !Arc::ptr_eq(other, &entry));
                     if of.is_empty() {
@@ -94,13 +93,18 @@ impl Matching {
 
     /// The enabled webhooks that an event of a dataset concerns, each once.
     pub(super) fn matching(&self, dataset: &Dataset, keys: &EventKeys) -> Vec<Arc<Webhook>> {
+        let found = self.candidates(dataset, keys).into_iter().filter(|entry| entry.filter.matches_keys(keys));
+        found.map(|entry| Arc::clone(&entry.webhook)).collect()
+    }
+
+    /// The webhooks whose filters are compared with an event, each once although it may wait for several of its
+    /// properties.
+    fn candidates(&self, dataset: &Dataset, keys: &EventKeys) -> Vec<&WebhookFilter> {
         let Some(webhooks) = self.by_dataset.get(dataset) else { return Vec::new() };
         let mut seen = HashSet::new();
-        let interests = keys.interests(webhooks.waiting_for_words > 0);
+        let interests = keys.interests(&webhooks.awaited);
         let near = interests.filter_map(|interest| webhooks.by_interest.get(&interest)).flatten();
-        // A webhook may wait for several properties of the event. It is compared once.
-        let found = near.filter(|entry| seen.insert(Arc::as_ptr(entry)) && entry.filter.matches_keys(keys));
-        found.map(|entry| Arc::clone(&entry.webhook)).collect()
+        near.filter(|entry| seen.insert(Arc::as_ptr(entry))).map(Arc::as_ref).collect()
     }
 }
 
@@ -109,7 +113,7 @@ mod tests {
     use proptest::prelude::*;
     use thesis_proto::{
         filter::EventText,
-        v1::{EventType, TokenRef},
+        v1::{EventType, TokenRef, WebhookStatus},
     };
 
     use super::*;
@@ -120,7 +124,7 @@ mod tests {
         };
         let events = prop::collection::vec(1..=6_i32, 1..3);
         let of = (any::<bool>(), prop::sample::select(vec!["a", "b"]), 0..4_u8, 1..=2_i32);
-        let words = texts(&["moon", "sun -moon", "mo*", "\"to the\" OR sun"]);
+        let words = texts(&["moon", "sun -moon", "mo*", "\"to the\" OR sun", "\"to the moon\"", "\"the to\""]);
         let others = (texts(&["$RUN", "tk_2", "base:0xab"]), texts(&["ann", "@BOB"]), texts(&["base", "sol"]), words);
         (of, events, others).prop_map(|((live, project, id, status), events, (tokens, handles, chains, texts))| {
             Webhook {
@@ -188,5 +192,38 @@ mod tests {
             }
             prop_assert!(matching.by_dataset.is_empty() && matching.known.is_empty());
         }
+    }
+
+    #[test]
+    fn a_text_is_compared_only_with_filters_whose_words_it_has_side_by_side() {
+        let mut matching = Matching::default();
+        for (id, text) in [
+            ("wh_word", "week"),
+            ("wh_phrase", "\"through the week\""),
+            ("wh_prefix", "wee*"),
+            ("wh_excluded", "\"the week\" -holding"),
+            ("wh_other_order", "\"week the\""),
+            ("wh_other_words", "\"holding the week\""),
+            ("wh_long", "\"through the week as before\""),
+            ("wh_other_word", "weeks"),
+            ("wh_other_prefix", "moon*"),
+        ] {
+            matching.set(&Arc::new(Webhook {
+                id: id.to_owned(),
+                project_id: "a".to_owned(),
+                live: true,
+                events: vec![EventType::ThesisCreated.into()],
+                texts: vec![text.to_owned()],
+                status: WebhookStatus::Enabled.into(),
+                ..Webhook::default()
+            }));
+        }
+        let text = Some(EventText::new("holding through the week, before as".to_owned()));
+        let keys = EventKeys { event_type: EventType::ThesisCreated, text, ..EventKeys::default() };
+        let mut compared: Vec<&str> =
+            matching.candidates(&Dataset::Live, &keys).into_iter().map(|entry| entry.webhook.id.as_str()).collect();
+        compared.sort_unstable();
+        assert_eq!(compared, ["wh_excluded", "wh_phrase", "wh_prefix", "wh_word"]);
+        assert_eq!(matching.matching(&Dataset::Live, &keys).len(), 3);
     }
 }

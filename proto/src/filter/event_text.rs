@@ -28,7 +28,7 @@ impl EventText {
     /// Approximate size in bytes of the text with its words.
     #[must_use]
     pub const fn size(&self) -> usize {
-        4 * self.text.len()
+        5 * self.text.len()
     }
 }
 

@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use super::{CompiledFilter, EventKeys};
 use crate::{
     reference::{address_form, handle_form, symbol_form},
+    search::{KEY_KINDS, TextKey},
     v1::EventType,
 };
 
@@ -27,19 +28,19 @@ pub enum Interest {
     Address(String),
     /// Events about tokens with a symbol, by its form.
     Symbol(String),
-    /// Events whose text has a word, by any form of it.
-    Word(String),
-    /// Events with a text.
-    Text,
+    /// Events whose text has a key.
+    Text(TextKey),
 }
 
 impl CompiledFilter {
     /// The properties that the filter waits for: an event that passes it has one of them.
     #[must_use]
     pub fn interests(&self) -> HashSet<Interest> {
-        // A word is the rarest property of an event.
-        if let Some(words) = self.needed_words() {
-            return words.into_iter().map(|word| Interest::Word(word.to_owned())).collect();
+        let text_keys = self.texts.needed_keys();
+        let texts = || -> HashSet<Interest> { text_keys.iter().copied().map(Interest::Text).collect() };
+        // Whole words are the rarest property of an event, but many words have the same beginning.
+        if !text_keys.is_empty() && text_keys.iter().all(TextKey::is_of_whole_words) {
+            return texts();
         }
         if !self.handles.is_empty() {
             return self.handles.iter().cloned().map(Interest::Handle).collect();
@@ -56,31 +57,46 @@ impl CompiledFilter {
         if !self.chains.is_empty() {
             return self.chains.iter().cloned().map(Interest::Chain).collect();
         }
-        if !self.texts.is_empty() {
-            return HashSet::from([Interest::Text]);
+        if !text_keys.is_empty() {
+            return texts();
         }
         if !self.types.is_empty() {
             return self.types.iter().copied().map(Interest::Type).collect();
         }
         HashSet::from([Interest::All])
     }
+}
 
-    /// True if the filter waits for words: then [`EventKeys::interests`] must name those of an event.
-    #[must_use]
-    pub fn waits_for_words(&self) -> bool {
-        self.needed_words().is_some()
+/// The kinds of keys that filters wait for. An event names no others, because each takes time.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AwaitedKeys {
+    /// Number of keys, by kind.
+    counts: [usize; KEY_KINDS],
+}
+
+impl AwaitedKeys {
+    /// Adds the kind of an interest of a filter, if it is in a key.
+    pub fn add(&mut self, interest: &Interest) {
+        if let Interest::Text(key) = interest {
+            self.counts[key.kind as usize] += 1;
+        }
     }
 
-    /// Returns words such that each matching event has at least one. None if an event without any of them may match.
-    fn needed_words(&self) -> Option<Vec<&str>> {
-        self.texts.needed_words().filter(|words| !words.is_empty())
+    /// Removes an interest that was added.
+    pub fn remove(&mut self, interest: &Interest) {
+        if let Interest::Text(key) = interest {
+            self.counts[key.kind as usize] -= 1;
+        }
+    }
+
+    fn kinds(&self) -> impl Iterator<Item = u32> {
+        (0..).zip(&self.counts).filter(|(_, count)| **count > 0).map(|(kind, _)| kind)
     }
 }
 
 impl EventKeys {
-    /// Returns the properties of the event. It includes words only if a filter waits for words, because reading them
-    /// takes time.
-    pub fn interests(&self, with_words: bool) -> impl Iterator<Item = Interest> {
+    /// Returns the properties of the event. Of the keys of its text it includes those of awaited kinds.
+    pub fn interests(&self, awaited: &AwaitedKeys) -> impl Iterator<Item = Interest> {
         let token = self.token.as_ref().map(|token| {
             let address = address_form(&token.address);
             [
@@ -92,10 +108,9 @@ impl EventKeys {
             ]
         });
         let handle = self.handle.as_ref().map(|handle| Interest::Handle(handle_form(handle)));
-        let words = self.text.as_ref().filter(|_| with_words).into_iter().flat_map(|text| text.index().forms());
-        let words = words.map(|form| Interest::Word(form.to_owned()));
-        let text = self.text.as_ref().map(|_| Interest::Text);
-        let all = [Interest::All, Interest::Type(self.event_type)].into_iter().chain(text);
-        all.chain(handle).chain(token.into_iter().flatten()).chain(words)
+        // Without an awaited kind its words are not read.
+        let keys = self.text.iter().flat_map(move |text| awaited.kinds().flat_map(move |kind| text.index().keys(kind)));
+        let all = [Interest::All, Interest::Type(self.event_type)].into_iter();
+        all.chain(handle).chain(token.into_iter().flatten()).chain(keys.map(Interest::Text))
     }
 }

@@ -1,6 +1,9 @@
 //! The words of one text. A filter matches them in the same way as a search matches the index of all texts.
 
-use super::words::words;
+use super::{
+    text_key::{TextKey, TextRuns},
+    words::words,
+};
 
 /// The words of a text, indexed by their forms.
 #[derive(Clone, Debug)]
@@ -11,6 +14,7 @@ pub struct TextIndex {
     occurrences: Vec<Occurrence>,
     /// Number of words.
     word_count: usize,
+    runs: TextRuns,
 }
 
 /// An occurrence of a form: its bytes in [`TextIndex::forms`], and the position of its word in the text.
@@ -27,7 +31,8 @@ impl TextIndex {
     pub fn new(text: &str) -> Self {
         let words = words(text);
         let occurrences = Vec::with_capacity(words.len());
-        let mut index = Self { forms: String::new(), occurrences, word_count: words.len() };
+        let runs = TextRuns::new(&words);
+        let mut index = Self { forms: String::new(), occurrences, word_count: words.len(), runs };
         for (position, word) in (0..).zip(&words) {
             for form in [Some(&word.text), word.variant.as_ref()].into_iter().flatten() {
                 let start = index.forms.len() as u32;
@@ -41,14 +46,9 @@ impl TextIndex {
         index
     }
 
-    /// Returns every form, each once.
-    pub fn forms(&self) -> impl Iterator<Item = &str> {
-        let mut last = "";
-        self.occurrences.iter().map(|occurrence| self.form(*occurrence)).filter(move |form| {
-            let is_new = *form != last;
-            last = *form;
-            is_new
-        })
+    /// Returns its keys of a kind, each once.
+    pub(crate) fn keys(&self, kind: u32) -> Vec<TextKey> {
+        TextKey::all_of(kind, &self.runs, self.occurrences.iter().map(|occurrence| self.form(*occurrence)))
     }
 
     fn form(&self, occurrence: Occurrence) -> &str {

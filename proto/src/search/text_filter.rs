@@ -6,7 +6,7 @@
 
 use std::{cmp::Reverse, collections::HashMap, ops::Range};
 
-use super::{Item, ParsedSearch, TextIndex};
+use super::{Item, ParsedSearch, TextIndex, TextKey};
 
 /// The searches of a filter. A text must match any of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,6 +19,8 @@ pub struct TextFilter {
     items: Vec<CompiledItem>,
     /// The items of each alternative of each search.
     alternatives: Vec<Range<usize>>,
+    /// The key that each alternative demands.
+    needed_keys: Vec<TextKey>,
 }
 
 /// A word, or all words that begin with it.
@@ -53,6 +55,7 @@ impl TextFilter {
             let first = filter.items.len();
             items.iter().for_each(|item| filter.add_item(item, &mut known));
             filter.alternatives.push(first..filter.items.len());
+            filter.needed_keys.push(needed_key(items));
         }
         filter
     }
@@ -91,22 +94,22 @@ impl TextFilter {
         })
     }
 
-    /// Returns words such that each matching text has at least one: the longest word of each alternative, because long
-    /// words are rare. None if an alternative requires no whole word.
+    /// Returns keys such that each matching text has at least one.
     #[must_use]
-    pub fn needed_words(&self) -> Option<Vec<&str>> {
-        let longest = self.alternatives.iter().map(|items| {
-            let demanded = self.items[items.clone()].iter().filter(|item| !item.is_excluded);
-            let places = demanded.flat_map(|item| &self.places[item.places.clone()]);
-            let terms = places.map(|place| &self.terms[place.term as usize]).filter(|term| !term.is_prefix);
-            terms.map(|term| self.word(term)).max_by_key(|word| word.len())
-        });
-        longest.collect()
+    pub fn needed_keys(&self) -> &[TextKey] {
+        &self.needed_keys
     }
 
     fn word(&self, term: &Term) -> &str {
         &self.words[term.word.clone()]
     }
+}
+
+/// Returns the longest run of words that an alternative demands, or else the longest beginning of a word.
+fn needed_key(items: &[Item]) -> TextKey {
+    let keys = items.iter().filter(|item| !item.excluded).map(TextKey::needed_by);
+    let longest = keys.max_by_key(|(size, key)| (key.is_of_whole_words(), *size));
+    longest.expect("a search demands an item in each alternative").1
 }
 
 /// A term's positions in a text, as far as they are known.
@@ -150,6 +153,9 @@ impl<'a> TermPositions<'a> {
 
     /// True if the text has terms side by side. There is at least one.
     fn are_side_by_side(&mut self, places: &[Place]) -> bool {
+        if let [alone] = places {
+            return self.find(alone.term).is_some();
+        }
         let count = self.text.position_words();
         self.begins.clear();
         self.begins.resize(count, u64::MAX);
@@ -264,16 +270,32 @@ mod tests {
         assert!(!filter(&["to"]).matches(&TextIndex::new("")));
     }
 
+    /// True if the text has a key that the filter needs.
+    fn has_needed_key(filter: &TextFilter, text: &TextIndex) -> bool {
+        filter.needed_keys().iter().any(|needed| text.keys(needed.kind).contains(needed))
+    }
+
     #[test]
-    fn a_search_needs_the_longest_whole_word_of_each_alternative() {
-        let needed = |search: &str| {
+    fn a_search_needs_the_longest_key_of_each_alternative() {
+        for (search, count, text, is_there) in [
+            ("a moon -everything OR \"to the\"", 2, "a moon", true),
+            ("a moon -everything OR \"to the\"", 2, "to the", true),
+            ("a moon -everything OR \"to the\"", 2, "a to everything the", false),
+            ("moon* sun", 1, "sun", true),
+            ("moon* sun", 1, "moons", false),
+            ("sun* moons*", 1, "moon", true),
+            ("sun OR moo* -x", 2, "mops", true),
+            ("sun OR moo* -x", 2, "maps", false),
+            ("big-moo*", 1, "moon", false),
+            ("\"to the moon\" sun", 1, "the moon", true),
+            ("\"to the moon\" cryptocurrency", 1, "the moon", false),
+            ("\"a moon\" sun", 1, "a b moon sun", false),
+        ] {
             let filter = compiled(search);
-            filter.needed_words().map(|words| words.into_iter().map(str::to_owned).collect::<Vec<_>>())
-        };
-        assert_eq!(needed("a moon -everything OR \"to the\""), Some(vec!["moon".to_owned(), "the".to_owned()]));
-        assert_eq!(needed("moon* sun"), Some(vec!["sun".to_owned()]));
-        assert_eq!(needed("big-moo*"), Some(vec!["big".to_owned()]));
-        assert_eq!((needed("moon*"), needed("sun OR moon* -x")), (None, None));
+            assert_eq!(filter.needed_keys().len(), count, "{search}");
+            assert_eq!(has_needed_key(&filter, &TextIndex::new(text)), is_there, "{search} in {text}");
+        }
+        assert_eq!(TextFilter::new(&[]), TextFilter::default());
     }
 
     #[test]
@@ -302,8 +324,9 @@ mod tests {
             let Ok(parsed) = parse(&format!("\"{}\"", phrase.join(" "))) else { return Ok(()) };
             let (text, searches) = (said.join(" "), [parsed]);
             let is_there = plainly_matches(&searches, &text);
-            let is_found = TextFilter::new(&searches).matches(&TextIndex::new(&text));
-            prop_assert_eq!(is_found, is_there, "{:?} in {}", phrase, text);
+            let (filter, index) = (TextFilter::new(&searches), TextIndex::new(&text));
+            prop_assert_eq!(filter.matches(&index), is_there, "{:?} in {}", phrase, text);
+            prop_assert!(!is_there || has_needed_key(&filter, &index), "{:?} in {}", phrase, text);
         }
 
         #[test]
@@ -317,9 +340,7 @@ mod tests {
             let text = text.repeat(times);
             let (filter, index) = (TextFilter::new(&searches), TextIndex::new(&text));
             prop_assert_eq!(filter.matches(&index), plainly_matches(&searches, &text));
-            if filter.matches(&index) && let Some(needed) = filter.needed_words() {
-                prop_assert!(needed.iter().any(|word| index.forms().any(|form| form == *word)));
-            }
+            prop_assert!(!filter.matches(&index) || has_needed_key(&filter, &index));
         }
     }
 }

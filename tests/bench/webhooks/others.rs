@@ -51,6 +51,8 @@ pub(crate) enum Unwanted {
     Phrase,
     /// Many long phrases each, whose words each event has in another order.
     Phrases,
+    /// Many long searches each, for words of each event without one that it has. All are compared with the event.
+    Excluded,
 }
 
 impl Unwanted {
@@ -60,6 +62,7 @@ impl Unwanted {
             Self::Words => "that want other words",
             Self::Phrase => "that want a phrase of its words",
             Self::Phrases => "that want 50 phrases of its words, of 100 characters each",
+            Self::Excluded => "that want 50 times its words without one of them, in 100 characters each",
         }
     }
 
@@ -70,6 +73,7 @@ impl Unwanted {
             Self::Words => (Vec::new(), vec![format!("other{number}")]),
             Self::Phrase => (Vec::new(), vec!["\"week the\"".to_owned()]),
             Self::Phrases => (Vec::new(), (0..TEXTS).map(|text| long_phrase(number * TEXTS + text)).collect()),
+            Self::Excluded => (Vec::new(), (0..TEXTS).map(|text| excluding_search(number * TEXTS + text)).collect()),
         }
     }
 
@@ -77,7 +81,7 @@ impl Unwanted {
     const fn events(self) -> (u64, u32) {
         match self {
             Self::Tokens | Self::Words | Self::Phrase => (1_000, 200),
-            Self::Phrases => (10, 1),
+            Self::Phrases | Self::Excluded => (10, 1),
         }
     }
 
@@ -85,23 +89,36 @@ impl Unwanted {
     fn aim(self, webhooks: usize, without: f64, with: f64) -> String {
         match self {
             Self::Tokens | Self::Words => aim_below(with / without, DEARER, " times"),
-            Self::Phrase | Self::Phrases => aim_below((with - without) / webhooks as f64, WORST_US, " µs a webhook"),
+            Self::Phrase | Self::Phrases | Self::Excluded => {
+                aim_below((with - without) / webhooks as f64, WORST_US, " µs a webhook")
+            }
         }
     }
 }
 
 /// A phrase of the words of events, another one for each number. No event has it, because it repeats words.
 fn long_phrase(number: usize) -> String {
+    let size = TEXT_CHARS - 2;
+    format!("\"{:<size$}\"", event_words(number, size))
+}
+
+/// A search for the words of events, another one for each number. No event matches, because it has the excluded word.
+fn excluding_search(number: usize) -> String {
+    let excluded = format!(" -{}", EVENT_WORDS[0]);
+    event_words(number, TEXT_CHARS - excluded.len()) + &excluded
+}
+
+/// Random words of events, up to a size in bytes.
+fn event_words(number: usize, size: usize) -> String {
     let mut random = Random::new(number as u64);
-    let mut phrase = EVENT_WORDS[random.below(EVENT_WORDS.len())].to_owned();
-    let quoted = TEXT_CHARS - 2;
+    let mut text = EVENT_WORDS[random.below(EVENT_WORDS.len())].to_owned();
     loop {
         let word = EVENT_WORDS[random.below(EVENT_WORDS.len())];
-        if phrase.len() + 1 + word.len() > quoted {
-            return format!("\"{phrase:<quoted$}\"");
+        if text.len() + 1 + word.len() > size {
+            return text;
         }
-        phrase.push(' ');
-        phrase.push_str(word);
+        text.push(' ');
+        text.push_str(word);
     }
 }
 

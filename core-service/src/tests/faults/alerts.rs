@@ -26,6 +26,11 @@ fn rule(name: &str, token: &str, above: u32) -> CreateAlertRequest {
     }
 }
 
+/// A rule over a token that a mixture has theses on, as the key sees it.
+pub(super) fn rule_of(api_key: &str, name: &str, above: u32) -> CreateAlertRequest {
+    rule(name, if api_key == LIVE_KEY { COIN } else { "T0" }, above)
+}
+
 /// The rule with a time that it waits before it fires, and before it resolves.
 fn waiting(rule: CreateAlertRequest, time: &str) -> CreateAlertRequest {
     CreateAlertRequest { r#for: Some(time.to_owned()), keep_firing_for: Some(time.to_owned()), ..rule }
@@ -35,10 +40,10 @@ fn waiting(rule: CreateAlertRequest, time: &str) -> CreateAlertRequest {
 pub(super) async fn create_alerts(world: &mut World) {
     world.create_thesis("alerted", "h0", "T0").await;
     world.ingest_thesis("m0").await;
-    world.create_alert(TEST_KEY, rule("of test theses", "T0", 3)).await;
-    world.create_alert(TEST_KEY, waiting(rule("of lasting test theses", "T0", 5), "2s")).await;
-    world.create_alert(LIVE_KEY, rule("of live theses", COIN, 2)).await;
-    world.create_alert(LIVE_KEY, waiting(rule("of lasting live theses", COIN, 2), "1s")).await;
+    world.create_alert(TEST_KEY, rule_of(TEST_KEY, "of test theses", 3)).await;
+    world.create_alert(TEST_KEY, waiting(rule_of(TEST_KEY, "of lasting test theses", 5), "2s")).await;
+    world.create_alert(LIVE_KEY, rule_of(LIVE_KEY, "of live theses", 2)).await;
+    world.create_alert(LIVE_KEY, waiting(rule_of(LIVE_KEY, "of lasting live theses", 2), "1s")).await;
 }
 
 pub(super) async fn create_alert(world: &mut World) {

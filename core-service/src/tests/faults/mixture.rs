@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use futures::future::join_all;
 use thesis_proto::v1::{
-    self, ingest_service_server::IngestService as _, observation::Observed,
+    self, alert_service_server::AlertService as _, ingest_service_server::IngestService as _, observation::Observed,
     test_data_service_server::TestDataService as _, webhook_service_server::WebhookService as _,
 };
 use tonic::{Code, Status};
 
 use super::{
-    cases,
-    requests::{public, service},
+    alerts, cases,
+    requests::{public, service, with_key},
     world::World,
     world_store::Dice,
 };
@@ -27,6 +27,16 @@ enum Wish {
     Observed(Vec<v1::Observation>),
     Webhook(String),
     NoWebhook(String),
+    Alert { name: String, api_key: &'static str, alert: AlertWish },
+}
+
+/// A request about an alert that fires above a number of theses.
+#[derive(Clone, Debug)]
+enum AlertWish {
+    New(u32),
+    /// It fires above another number, after these seconds.
+    Changed(String, u32, usize),
+    Gone(String),
 }
 
 /// The outcome of a wish.
@@ -37,6 +47,16 @@ enum WishOutcome {
     Seen(Vec<String>, Vec<String>),
     Webhook(String),
     NoWebhook(String),
+    Alert(String),
+    NoAlert(String),
+}
+
+/// The webhook and the alert of a client. It has at most one of each at a time, or a limit would be reached.
+struct Owned {
+    webhook: Option<String>,
+    alert: Option<String>,
+    /// Creates its alerts.
+    api_key: &'static str,
 }
 
 async fn ask(api: Api, wish: &Wish) -> Result<WishOutcome, Status> {
@@ -79,11 +99,38 @@ async fn ask(api: Api, wish: &Wish) -> Result<WishOutcome, Status> {
                 _ => Ok(WishOutcome::NoWebhook(id)),
             }
         }
+        Wish::Alert { name, api_key, alert } => ask_about_alert(api, &name, api_key, alert).await,
     }
 }
 
-fn wish(dice: &mut Dice, name: &str, webhook: &mut Option<String>) -> Wish {
-    match dice.roll(10) {
+async fn ask_about_alert(api: Api, name: &str, api_key: &str, wish: AlertWish) -> Result<WishOutcome, Status> {
+    match wish {
+        AlertWish::New(above) => {
+            let message = alerts::rule_of(api_key, name, above);
+            let created = api.create_alert(with_key(message, api_key, Some(name))).await?.into_inner();
+            Ok(WishOutcome::Alert(created.alert.unwrap().id))
+        }
+        AlertWish::Changed(id, above, seconds) => {
+            let message = v1::UpdateAlertRequest {
+                id: id.clone(),
+                above: Some(above.into()),
+                r#for: Some(format!("{seconds}s")),
+                ..v1::UpdateAlertRequest::default()
+            };
+            api.update_alert(with_key(message, api_key, Some(name))).await?;
+            Ok(WishOutcome::Alert(id))
+        }
+        AlertWish::Gone(id) => {
+            match api.delete_alert(with_key(v1::DeleteAlertRequest { id: id.clone() }, api_key, None)).await {
+                Err(status) if status.code() != Code::NotFound => Err(status),
+                _ => Ok(WishOutcome::NoAlert(id)),
+            }
+        }
+    }
+}
+
+fn wish(dice: &mut Dice, name: &str, owned: &mut Owned) -> Wish {
+    match dice.roll(12) {
         0..5 => Wish::Thesis {
             key: name.to_owned(),
             handle: format!("h{}", dice.roll(4)),
@@ -93,29 +140,47 @@ fn wish(dice: &mut Dice, name: &str, webhook: &mut Option<String>) -> Wish {
             let several = (0..=dice.roll(3)).map(|_| cases::random(dice));
             Wish::Observed(several.collect())
         }
-        _ => match webhook.take() {
+        9 => match owned.webhook.take() {
             Some(id) => Wish::NoWebhook(id),
             None => Wish::Webhook(name.to_owned()),
         },
+        _ => {
+            let above = u32::try_from(dice.roll(8)).unwrap();
+            let alert = match owned.alert.take() {
+                Some(id) if dice.roll(3) == 0 => AlertWish::Gone(id),
+                Some(id) => AlertWish::Changed(id, above, dice.roll(3)),
+                None => AlertWish::New(above),
+            };
+            Wish::Alert { name: name.to_owned(), api_key: owned.api_key, alert }
+        }
     }
 }
 
-/// Sends random wishes, and repeats each one until it has a response.
-pub(super) async fn live(world: &mut World, mut dice: Dice, name: &str, steps: usize) {
-    let mut webhook = None;
+impl Wish {
+    /// The kind of a wish that a client has only once at a time.
+    const fn kind(&self) -> Option<&'static str> {
+        match self {
+            Self::Thesis { .. } | Self::Observed(_) => None,
+            Self::Webhook(_) | Self::NoWebhook(_) => Some("webhook"),
+            Self::Alert { .. } => Some("alert"),
+        }
+    }
+}
+
+/// Sends random wishes, and repeats each one until it has a response. It creates alerts with this key.
+pub(super) async fn live(world: &mut World, mut dice: Dice, (name, api_key): (&str, &'static str), steps: usize) {
+    let mut owned = Owned { webhook: None, alert: None, api_key };
     for step in 0..steps {
-        let mut wishes = Vec::new();
+        let mut wishes: Vec<Wish> = Vec::new();
         for number in 0..=dice.roll(4) {
-            let wish = wish(&mut dice, &format!("{name} {step}.{number}"), &mut webhook);
-            // One webhook wish at a time, or the limit would be reached.
-            let is_webhook = |wish: &Wish| matches!(wish, Wish::Webhook(_) | Wish::NoWebhook(_));
-            if is_webhook(&wish) && wishes.iter().any(is_webhook) {
-                if let Wish::NoWebhook(id) = wish {
-                    webhook = Some(id);
-                }
-                continue;
+            let wish = wish(&mut dice, &format!("{name} {step}.{number}"), &mut owned);
+            let is_repeated = wish.kind().is_some() && wishes.iter().any(|other| other.kind() == wish.kind());
+            match wish {
+                wish if !is_repeated => wishes.push(wish),
+                Wish::NoWebhook(id) => owned.webhook = Some(id),
+                Wish::Alert { alert: AlertWish::Changed(id, ..) | AlertWish::Gone(id), .. } => owned.alert = Some(id),
+                _ => {}
             }
-            wishes.push(wish);
         }
         let mut tries = 0;
         while !wishes.is_empty() {
@@ -130,7 +195,7 @@ pub(super) async fn live(world: &mut World, mut dice: Dice, name: &str, steps: u
                     _ if ended => left.push(wish),
                     Err(status) if matches!(status.code(), Code::Unavailable | Code::Aborted) => left.push(wish),
                     Err(status) => panic!("{wish:?}: {status}"),
-                    Ok(outcome) => note(world, outcome, &mut webhook),
+                    Ok(outcome) => note(world, outcome, &mut owned),
                 }
             }
             wishes = left;
@@ -143,7 +208,7 @@ pub(super) async fn live(world: &mut World, mut dice: Dice, name: &str, steps: u
     }
 }
 
-fn note(world: &mut World, outcome: WishOutcome, webhook: &mut Option<String>) {
+fn note(world: &mut World, outcome: WishOutcome, owned: &mut Owned) {
     let acknowledged = &mut world.acknowledged;
     match outcome {
         WishOutcome::Entry(dataset, id) => acknowledged.entries.extend([(dataset, id)]),
@@ -153,11 +218,18 @@ fn note(world: &mut World, outcome: WishOutcome, webhook: &mut Option<String>) {
         }
         WishOutcome::Webhook(id) => {
             acknowledged.webhooks.insert(id.clone());
-            *webhook = Some(id);
+            owned.webhook = Some(id);
         }
         WishOutcome::NoWebhook(id) => {
             acknowledged.webhooks.remove(&id);
             acknowledged.deleted.insert(id);
+        }
+        WishOutcome::Alert(id) => {
+            acknowledged.alerts.insert(id.clone());
+            owned.alert = Some(id);
+        }
+        WishOutcome::NoAlert(id) => {
+            acknowledged.alerts.remove(&id);
         }
     }
 }

@@ -22,8 +22,10 @@ pub(in crate::tests::faults) struct Delays {
 impl Delays {
     /// One process after another.
     pub(in crate::tests::faults) const OF_PROCESSES: Self = Self { unread: 20_000, unknown: [0, 0], late: 0 };
-    /// Two cores at the same time.
-    pub(in crate::tests::faults) const OF_CORES: Self = Self { late: 20_000, ..Self::OF_PROCESSES };
+    /// Random faults while rules are created, changed and deleted.
+    pub(in crate::tests::faults) const OF_MIXTURE: Self = Self { unread: 60_000, unknown: [60_000; 2], late: 0 };
+    /// Such faults of two cores at the same time.
+    pub(in crate::tests::faults) const OF_CORES: Self = Self { late: 20_000, ..Self::OF_MIXTURE };
     /// Cores on a network with faults, but without any while rules are created. Their clocks differ.
     pub(in crate::tests::faults) const OF_NETWORK: Self =
         Self { unread: 40_000, unknown: [2_000, 40_000], late: 40_000 };
