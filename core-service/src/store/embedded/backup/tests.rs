@@ -54,6 +54,13 @@ fn backup_pieces(input: &[u8]) {
     backups(&sealed(&messages));
 }
 
+/// The harness reads on from this file. A file of another format is refused at its first piece.
+#[test]
+fn the_corpus_has_a_backup_of_this_format() {
+    let whole = include_bytes!("../../../../../fuzz/corpus/backups/whole");
+    assert_eq!(verify(whole.as_slice()).unwrap().contents.schema, FORMAT);
+}
+
 type Tables = Vec<BTreeMap<Vec<u8>, Vec<u8>>>;
 
 fn contents(tables: &Tables) -> Contents {
