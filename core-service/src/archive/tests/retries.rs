@@ -47,8 +47,35 @@ async fn a_day_that_cannot_be_built_holds_up_no_newer_one_and_is_tried_less_and_
     fs::write(world.folder.path().join("live"), "").unwrap();
     clock.advance(DAY_MS);
     assert_eq!(count_failures(&world, &mut search, &log, first).await, 1);
-    clock.advance(MINUTE_MS);
+    clock.advance(MINUTE_MS - 1);
+    assert_eq!(count_failures(&world, &mut search, &log, first).await, 0, "its rows are as before");
+    clock.advance(1);
     assert_eq!(count_failures(&world, &mut search, &log, first).await, 1);
     drop(logging);
+    world.core.close().await;
+}
+
+#[tokio::test]
+async fn a_postponed_day_that_an_operator_builds_is_noticed_at_the_next_search() {
+    let clock = ManualClock::new();
+    let mut world = World::start(memory(&clock), &clock).await;
+    let (first, _) = two_days(&mut world).await;
+    let blocked = world.folder.path().join("live").join(first.to_string());
+    fs::create_dir(world.folder.path().join("live")).unwrap();
+    fs::write(&blocked, "").unwrap();
+    let mut search = Search::default();
+    for minutes in [1, 2, 4, 8] {
+        world.archive().build_missing(&LIVE, &mut search).await.unwrap();
+        clock.advance(minutes * MINUTE_MS);
+    }
+    world.archive().build_missing(&LIVE, &mut search).await.unwrap();
+    assert_eq!(search.open.iter().collect::<Vec<_>>(), [&first]);
+    fs::remove_file(blocked).unwrap();
+    clock.advance(MINUTE_MS);
+    world.archive().build_missing(&LIVE, &mut search).await.unwrap();
+    assert_eq!((search.open.len(), world.listed(first).await.len()), (1, 0), "its next try is later");
+    world.archive().build(&LIVE, first).await.unwrap();
+    world.archive().build_missing(&LIVE, &mut search).await.unwrap();
+    assert!(search.open.is_empty());
     world.core.close().await;
 }
