@@ -136,6 +136,11 @@ impl Archive {
                     search.complete(day);
                     gauge.set(value(search.open.len() as u64));
                 }
+                // No day can be built before its end, and then all can.
+                Err(error @ BuildError::Importing) => {
+                    tracing::warn!(%dataset, %day, %error, "no day of the archive is built, trying again");
+                    break;
+                }
                 Err(error) => self.postpone(dataset, day, &error, search).await,
             }
         }

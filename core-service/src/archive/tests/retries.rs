@@ -3,7 +3,12 @@
 use tracing::{Level, callsite, subscriber};
 
 use super::*;
-use crate::{domain::window::MINUTE_MS, tests::harness::LogLines};
+use crate::{
+    domain::{entry::Entry, window::MINUTE_MS},
+    log::writer::Import,
+    tables::log::ImportMark,
+    tests::harness::LogLines,
+};
 
 /// Calls the search, and returns the number of lines that it logged about failures of a day.
 async fn count_failures(world: &World, search: &mut Search, log: &LogLines, day: Day) -> usize {
@@ -78,4 +83,30 @@ async fn a_postponed_day_that_an_operator_builds_is_noticed_at_the_next_search()
     world.archive().build_missing(&LIVE, &mut search).await.unwrap();
     assert!(search.open.is_empty());
     world.core.close().await;
+}
+
+#[tokio::test]
+async fn the_days_of_an_import_are_built_as_soon_as_it_is_whole() {
+    let clock = ManualClock::new();
+    let mut source = World::start(memory(&clock), &clock).await;
+    let (first, second) = two_days(&mut source).await;
+    let log = &source.core.shared.log;
+    let head = log.head("live", 0, Consistency::Serial).await.unwrap();
+    let copied = log.entries("live", 0, head).await.unwrap();
+    let entries: Vec<Entry> = copied.into_iter().map(|sequenced| sequenced.entry).collect();
+    let mark = ImportMark { entries: head, sha256: [1; 32] };
+    let import = |upto: usize| Import { mark, after: 0, entries: entries[..upto].to_vec() };
+
+    let world = World::start(memory(&clock), &clock).await;
+    let mut search = Search::default();
+    assert_eq!(world.core.datasets.import_here(&LIVE, import(2)).await.unwrap(), None);
+    world.archive().build_missing(&LIVE, &mut search).await.unwrap();
+    assert_eq!(search.open.iter().collect::<Vec<_>>(), [&first, &second]);
+    assert_eq!(world.core.datasets.import_here(&LIVE, import(entries.len())).await.unwrap(), None);
+    world.archive().build_missing(&LIVE, &mut search).await.unwrap();
+    assert!(search.open.is_empty());
+    assert_eq!([world.listed(first).await.len(), world.listed(second).await.len()], [4, 4]);
+    for world in [source, world] {
+        world.core.close().await;
+    }
 }
