@@ -201,10 +201,20 @@ async fn grpc_has_the_same_bytes(service: &Service) {
     assert_eq!(files[0].sha256, hex::encode(Sha256::digest(&whole)));
 }
 
-/// Files that are listed are whole, wherever the process that built them was killed.
 #[tokio::test]
 async fn a_killed_build_leaves_nothing_half() {
-    let mut service = Service::embedded(|setup| setup);
+    killed_builds_leave_nothing_half(Service::embedded(|setup| setup)).await;
+}
+
+#[tokio::test]
+async fn a_killed_build_leaves_nothing_half_on_a_cluster() {
+    if let Some(service) = Service::cluster().await {
+        killed_builds_leave_nothing_half(service).await;
+    }
+}
+
+/// Files that are listed are whole, wherever the process that built them was killed. Then the day can be built.
+async fn killed_builds_leave_nothing_half(mut service: Service) {
     let client = service.test_client().await;
     for round in 1..=6 {
         let (grpc, date) = (service.grpc.clone(), days_ago(round));
@@ -222,12 +232,15 @@ async fn a_killed_build_leaves_nothing_half() {
         let wait = Duration::from_millis(u64::try_from(round).unwrap() * 7);
         drop(tokio::time::timeout(wait, building).await);
         service.kill_and_start(0).await;
+        service.is_ready().await;
         let client = client.moved_to(&service.http);
         for file in client.all("/v1/archive").await {
             let response = download(&client, &path(text(&file, "date"), text(&file, "kind")), &[]).await;
             let bytes = response.bytes().await.unwrap();
             assert_eq!(hex::encode(Sha256::digest(&bytes)), text(&file, "sha256"), "{file}");
         }
+        let built = build(&service, &days_ago(round));
+        assert_eq!(built.len(), 4, "{built:?}");
     }
 }
 

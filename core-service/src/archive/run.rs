@@ -39,7 +39,7 @@ pub(super) struct Search {
     /// The first day that it has not come to; none at the start.
     pub(super) next_day: Option<Day>,
     /// The days before that are not known to be complete.
-    open: BTreeSet<Day>,
+    pub(super) open: BTreeSet<Day>,
     /// The next tries of the days that failed.
     retries: BTreeMap<Day, Retry>,
 }
@@ -49,11 +49,14 @@ pub(super) struct Search {
 struct Retry {
     wait_ms: i64,
     at: i64,
+    /// The entry that had listed the newest file when it failed; none if not all files were listed.
+    newest_listed: Option<u64>,
 }
 
 impl Search {
-    fn is_due(&self, day: Day, now: i64) -> bool {
-        self.retries.get(&day).is_none_or(|retry| retry.at <= now)
+    /// The next try of a day if it is later than now.
+    fn postponed(&self, day: Day, now: i64) -> Option<Retry> {
+        self.retries.get(&day).copied().filter(|retry| retry.at > now)
     }
 
     fn complete(&mut self, day: Day) {
@@ -62,9 +65,9 @@ impl Search {
     }
 
     /// Postpones a day that failed. Returns for how many milliseconds.
-    fn postpone(&mut self, day: Day, now: i64) -> i64 {
+    fn postpone(&mut self, day: Day, now: i64, newest_listed: Option<u64>) -> i64 {
         let wait_ms = self.retries.get(&day).map_or(MIN_RETRY_MS, |retry| (retry.wait_ms * 2).min(MAX_RETRY_MS));
-        self.retries.insert(day, Retry { wait_ms, at: now + wait_ms });
+        self.retries.insert(day, Retry { wait_ms, at: now + wait_ms, newest_listed });
         wait_ms
     }
 }
@@ -92,7 +95,8 @@ pub async fn run(archive: Arc<Archive>, peers: Arc<Peers>, dataset: Dataset, sto
 impl Archive {
     /// Builds every day that is over and has no files, oldest first. Once a day it begins with the first day of the log
     /// again, since somebody may have deleted files in the storage. A day that fails holds up no other: a later call
-    /// tries it again, after a longer and longer wait. Fails only if the first day of the log cannot be found.
+    /// tries it again, after a longer and longer wait, or once new files are listed: an operator may build it at any
+    /// core. Fails only if the first day of the log cannot be found.
     pub(super) async fn build_missing(&self, dataset: &Dataset, search: &mut Search) -> Result<(), BuildError> {
         let now = self.shared.clock.now_ms();
         let (today, end) = (Day::of(now), Day::of(now - SETTLE_MS));
@@ -110,13 +114,17 @@ impl Archive {
             day = day.next();
         }
         search.next_day = Some(day);
-        let due: Vec<Day> = search.open.iter().copied().filter(|day| search.is_due(*day, now)).collect();
         let mut missing = Vec::new();
-        for day in due {
+        for day in search.open.clone() {
+            if let Some(retry) = search.postponed(day, now)
+                && self.newest_listed(dataset, day).await <= retry.newest_listed
+            {
+                continue;
+            }
             match self.is_complete(dataset, day).await {
                 Ok(true) => search.complete(day),
                 Ok(false) => missing.push(day),
-                Err(error) => self.postpone(dataset, day, &error, search),
+                Err(error) => self.postpone(dataset, day, &error, search).await,
             }
         }
         let gauge = ARCHIVE_MISSING.at(dataset.name());
@@ -128,16 +136,22 @@ impl Archive {
                     search.complete(day);
                     gauge.set(value(search.open.len() as u64));
                 }
-                Err(error) => self.postpone(dataset, day, &error, search),
+                // No day can be built before its end, and then all can.
+                Err(error @ BuildError::Importing) => {
+                    tracing::warn!(%dataset, %day, %error, "no day of the archive is built, trying again");
+                    break;
+                }
+                Err(error) => self.postpone(dataset, day, &error, search).await,
             }
         }
         Ok(())
     }
 
     /// Postpones a day that cannot be read or built, and says why.
-    fn postpone(&self, dataset: &Dataset, day: Day, error: &BuildError, search: &mut Search) {
+    async fn postpone(&self, dataset: &Dataset, day: Day, error: &BuildError, search: &mut Search) {
         ARCHIVE_BUILDS.at("failed").increment(1);
-        let wait_seconds = search.postpone(day, self.shared.clock.now_ms()) / 1_000;
+        let newest_listed = self.newest_listed(dataset, day).await;
+        let wait_seconds = search.postpone(day, self.shared.clock.now_ms(), newest_listed) / 1_000;
         tracing::warn!(%dataset, %day, %error, wait_seconds, "a day of the archive is not built, trying again later");
     }
 
@@ -145,6 +159,13 @@ impl Archive {
     pub(super) async fn first_day(&self, dataset: &Dataset) -> Result<Option<Day>, BuildError> {
         let Some(body) = self.shared.log.get(dataset.name(), 1).await? else { return Ok(None) };
         Ok(Some(Day::of(outline(&body)?.created_at)))
+    }
+
+    /// The entry that listed the newest file of a day; none unless all files are listed, and if the rows cannot be read.
+    async fn newest_listed(&self, dataset: &Dataset, day: Day) -> Option<u64> {
+        let listed = archive_files::of_day(&self.shared.backend, dataset.name(), &day.to_string()).await.ok()?;
+        let newest = listed.iter().map(|listed| listed.seq).max();
+        newest.filter(|_| listed.len() == FileKind::ALL.len())
     }
 
     /// Returns whether a day has all files, and the storage too.

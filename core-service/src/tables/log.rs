@@ -13,12 +13,12 @@ mod times;
 use std::{ops::Bound, sync::Arc};
 
 use bytes::{Bytes, BytesMut};
-use quick_cache::sync::Cache;
 
 use self::{
     prefix::{OTHER_PREFIX, first_prefix},
     recent_entries::RecentEntries,
     scattered::ListedEntries,
+    times::EntryTimes,
 };
 use crate::{
     domain::entry::{Entry, EntryOutline, SequencedEntry},
@@ -69,8 +69,7 @@ pub struct ImportMark {
 pub struct LogStore {
     backend: SharedBackend,
     recent: Arc<RecentEntries>,
-    /// Times of entries, by log and sequence number.
-    times: Arc<Cache<(String, u64), i64>>,
+    times: Arc<EntryTimes>,
     listed: Arc<ListedEntries>,
 }
 
@@ -108,8 +107,7 @@ pub fn outline(body: &[u8]) -> StoreResult<EntryOutline> {
 impl LogStore {
     /// Logs of this backend.
     pub fn new(backend: SharedBackend) -> Self {
-        let times = Arc::new(Cache::new(times::MAX_TIMES));
-        Self { backend, recent: Arc::default(), times, listed: Arc::default() }
+        Self { backend, recent: Arc::default(), times: Arc::default(), listed: Arc::default() }
     }
 
     pub(crate) fn backend(&self) -> &SharedBackend {

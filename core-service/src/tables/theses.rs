@@ -122,13 +122,14 @@ impl ThesisStore {
     /// The rows of the logs in `log`, whose entries in memory keep cached rows right.
     pub fn with_log(log: LogStore) -> Self {
         let backend = Arc::clone(log.backend());
-        let (is_exclusive, rows) = (backend.is_exclusive(), Arc::<RowCache>::default());
-        let follow = || Arc::new(FollowedLogs::new(Arc::clone(&rows), log.clone()));
+        let is_exclusive = backend.is_exclusive();
+        let (rows, past) = (Arc::<RowCache>::default(), Arc::<PastBlocks>::default());
+        let follow = || Arc::new(FollowedLogs::new(Arc::clone(&rows), Arc::clone(&past), log.clone()));
         Self {
             followed: (!is_exclusive).then(follow),
             recent: is_exclusive.then(Arc::default),
             newest_buckets: Arc::new(Cache::new(MAX_NEWEST_BUCKETS)),
-            past: Arc::default(),
+            past,
             log,
             rows,
             backend,

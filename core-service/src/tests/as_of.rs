@@ -1,6 +1,8 @@
 //! Compares the figures of tokens as of random times with a recount of the logs' entries up to then. The history has
 //! late posts, edits, deletions, and theses that authors and tokens of the sandbox share with a project.
 
+mod beside_a_writer;
+
 use std::{
     collections::{HashMap, HashSet},
     sync::Arc,
@@ -170,6 +172,14 @@ fn theses_at(logs: &[SequencedEntry], at: i64) -> HashMap<&str, &Thesis> {
     theses
 }
 
+/// The tokens of the theses that the steps of a log post.
+fn tokens_of(dataset: &Dataset) -> Vec<String> {
+    match dataset {
+        Dataset::Live => (0..LIVE_TOKENS).map(live_token).collect(),
+        _ => vec![a_profile_and_token().1.id],
+    }
+}
+
 async fn logs(core: &Core, view: &View) -> Vec<SequencedEntry> {
     let mut all = Vec::new();
     for dataset in view.datasets() {
@@ -256,10 +266,7 @@ async fn compare_view(core: &Arc<Core>, clock: &ManualClock, dataset: &Dataset, 
     core.shared.control.refresh().await.unwrap();
     let call = call(core, key);
     let logs = logs(core, &call.caller.view).await;
-    let tokens: Vec<String> = match dataset {
-        Dataset::Live => (0..LIVE_TOKENS).map(live_token).collect(),
-        _ => vec![a_profile_and_token().1.id],
-    };
+    let tokens = tokens_of(dataset);
     let times: Vec<(&String, i64)> = (0..times)
         .map(|number| {
             let span = call.now_ms - NOON + DAY_MS;
@@ -330,12 +337,16 @@ async fn figures_as_of_a_time_equal_a_recount_where_several_cores_write() {
     figures_equal_a_recount_on(shared_memory(&clock), &clock, FEW_TIMES).await;
 }
 
+/// Connects to a cluster with a keyspace of this run, if there is one.
+async fn cluster(name: &str) -> Option<SharedBackend> {
+    let options = options(&format!("{name}_{}_{}", SystemClock.now_ms(), std::process::id()))?;
+    Some(Arc::new(ScyllaStore::connect(options, Arc::new(SystemClock)).await.unwrap()))
+}
+
 /// Compares on a cluster. Returns false if there is none.
 async fn figures_equal_a_recount_on_a_cluster(times: usize) -> bool {
-    let keyspace = format!("as_of_{}_{}", SystemClock.now_ms(), std::process::id());
-    let Some(options) = options(&keyspace) else { return false };
-    let store = ScyllaStore::connect(options, Arc::new(SystemClock)).await.unwrap();
-    figures_equal_a_recount_on(Arc::new(store), &ManualClock::new(), times).await;
+    let Some(store) = cluster("as_of").await else { return false };
+    figures_equal_a_recount_on(store, &ManualClock::new(), times).await;
     true
 }
 
@@ -348,33 +359,6 @@ async fn figures_as_of_a_time_equal_a_recount_on_a_cluster() {
 #[ignore = "run by tests/soak"]
 async fn figures_as_of_many_times_equal_a_recount_on_a_cluster() {
     assert!(figures_equal_a_recount_on_a_cluster(TIMES).await, "TEST_SCYLLA_NODES names a node");
-}
-
-#[tokio::test]
-async fn a_closed_time_gets_no_more_entries() {
-    let clock = ManualClock::new();
-    let backend = shared_memory(&clock);
-    let cores = [core(Arc::clone(&backend), &clock, 1).await, core(backend, &clock, 2).await];
-    observe_live(&cores[0], 0, 1, NOON).await;
-    // Both logs have this head, and the clock stands still.
-    for (number, at) in [(1, NOON), (2, NOON + 1), (3, NOON + 1)] {
-        let [writer, reader] =
-            if u32::is_multiple_of(number, 2) { [&cores[1], &cores[0]] } else { [&cores[0], &cores[1]] };
-        let closed = reader.datasets.close_time(&Dataset::Live, at).await.unwrap();
-        let fillers = fillers_in(&logs(reader, &View::live()).await);
-        reader.datasets.close_time(&Dataset::Live, at).await.unwrap();
-        observe_live(writer, number, 1, NOON).await;
-        let log = logs(writer, &View::live()).await;
-        assert_eq!(fillers_in(&log), fillers, "it is closed once");
-        let later: Vec<_> = log.iter().map(|of| &of.entry).skip(usize::try_from(closed).unwrap()).collect();
-        assert!(later.iter().any(|entry| matches!(entry.kind, Some(Kind::ThesisCreated(_)))));
-        assert!(later.iter().all(|entry| entry.created_at > at), "{at}: {later:?}");
-    }
-    assert!(fillers_in(&logs(&cores[0], &View::live()).await) > 0);
-}
-
-fn fillers_in(log: &[SequencedEntry]) -> usize {
-    log.iter().filter(|sequenced| sequenced.entry.kind.is_none()).count()
 }
 
 #[tokio::test]

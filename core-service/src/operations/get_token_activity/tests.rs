@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use tokio::time::timeout;
+use tokio::time::{sleep, timeout};
 
 use super::*;
 use crate::{
@@ -18,12 +18,17 @@ use crate::{
 };
 
 async fn post(core: &Core, number: i64) {
+    post_on(core, ("moon", "0xA1"), number).await;
+}
+
+/// Posts a thesis on a token with this symbol and address. Each one is a minute older than the one of the number before.
+async fn post_on(core: &Core, (symbol, address): (&str, &str), number: i64) {
     let profile =
         ObservedProfile { upstream_id: "u".to_owned(), handle: "writer".to_owned(), ..ObservedProfile::default() };
     let token = ObservedToken {
         chain: "base".to_owned(),
-        address: "0xA1".to_owned(),
-        symbol: "moon".to_owned(),
+        address: address.to_owned(),
+        symbol: symbol.to_owned(),
         ..ObservedToken::default()
     };
     let created_at = NOON - number * MINUTE_MS;
@@ -123,4 +128,45 @@ async fn activity_of_further_times_reads_no_theses_and_no_entries_again() {
         assert_eq!(next.recent_theses, first.recent_theses, "{at}");
     }
     assert_eq!(reads(), before);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_post_at_another_core_makes_only_the_hours_of_its_time_old() {
+    let clock = ManualClock::new();
+    let store = SharedMemory::without_threads();
+    let beside = store.beside();
+    let writer = core(store, &clock, 1).await;
+    for number in 0..8 {
+        post(&writer, number).await;
+    }
+    // An entry with a later time closes the time before it.
+    clock.advance(1_000);
+    post(&writer, 8).await;
+    let reader = core(beside.clone(), &clock, 2).await;
+    // Both finish their work beside requests. No time passes during the reads.
+    sleep(Duration::from_secs(10)).await;
+    // The theses of the last day at a time, with the scans of indexes and the reads of totals that this takes.
+    let count = async |at: i64| {
+        let reads = || [beside.scans(&schema::THESIS_INDEX), beside.calls(&schema::TOKEN_TOTALS)];
+        let (r#ref, as_of) = ("moon".to_owned(), Some(from_millis(at)));
+        let request = v1::GetTokenActivityRequest { r#ref, recent: Some(3), as_of, chain: None };
+        let (call, before) = (admit(&reader), reads());
+        let activity = get_token_activity(&reader, &call, request).await.unwrap().activity.unwrap();
+        let after = reads();
+        (activity.thesis_count_24h, [after[0] - before[0], after[1] - before[1]])
+    };
+    // A day has parts of five blocks. Each block is in two lists.
+    assert_eq!(count(NOON + 900).await, (8, [10, 0]));
+    assert_eq!(count(NOON + 900).await, (8, [0, 0]));
+    // A thesis of the same block as the last one.
+    clock.advance(1_000);
+    post(&writer, 9).await;
+    assert_eq!(count(NOON + 1_900).await, (9, [2, 0]));
+    assert_eq!(count(NOON + 1_900).await, (9, [0, 0]));
+    // So many entries are not applied. The totals of the token show that none of them is about it.
+    for number in 10..30 {
+        post_on(&writer, ("mars", "0xB2"), number).await;
+    }
+    assert_eq!(count(NOON + 1_900).await, (9, [0, 1]));
+    assert_eq!(count(NOON + 1_900).await, (9, [0, 0]));
 }

@@ -14,6 +14,9 @@
 //! has moved: the entries between are applied to it first, if they are in memory. In the order of the log, the last
 //! entry that changes a row decides.
 //!
+//! Blocks of past theses have positions of their own. A request moves the position of the log to its own one, and then
+//! knows which blocks the entries up to there have changed (`past_blocks.rs`).
+//!
 //! One read of the projected positions serves all requests of a view that began before it. Requests that come during a
 //! read share the next one. Each read is a separate task, so it goes on although its request gives up. When a read is
 //! slow, another one may begin beside it. Nothing is read here without a request.
@@ -29,7 +32,7 @@ use tokio::{
     time::{Instant, timeout},
 };
 
-use super::{entry_changes, thesis_change};
+use super::{entry_changes, past_blocks::PastBlocks, thesis_change};
 use crate::{
     domain::{
         dataset::{Dataset, View},
@@ -57,6 +60,7 @@ const MAX_READS: usize = 2;
 /// read again.
 pub(super) struct FollowedLogs {
     rows: Arc<RowCache>,
+    past: Arc<PastBlocks>,
     store: LogStore,
     logs: Cache<Dataset, Arc<FollowedLog>>,
     views: Cache<View, Arc<FollowedView>>,
@@ -75,13 +79,16 @@ struct CachedPart {
     position: u64,
     /// The epoch of the rows. Rows of an earlier one count as not cached.
     epoch: u64,
-    /// False until a row or partition of the epoch is cached.
+    /// False until a row or partition of the epoch is cached, or a request reads past blocks.
     has_rows: bool,
+    /// The blocks that entries changed are noted for all entries between here and the position.
+    noted_after: u64,
 }
 
 struct FollowedLog {
     dataset: Arc<str>,
     rows: Arc<RowCache>,
+    past: Arc<PastBlocks>,
     store: LogStore,
     cached: Mutex<CachedPart>,
 }
@@ -163,17 +170,19 @@ impl FollowedPosition {
 }
 
 impl FollowedLogs {
-    pub(super) fn new(rows: Arc<RowCache>, store: LogStore) -> Self {
-        Self { rows, store, logs: Cache::new(MAX_LOGS), views: Cache::new(MAX_LOGS) }
+    pub(super) fn new(rows: Arc<RowCache>, past: Arc<PastBlocks>, store: LogStore) -> Self {
+        Self { rows, past, store, logs: Cache::new(MAX_LOGS), views: Cache::new(MAX_LOGS) }
     }
 
     fn log(&self, dataset: &Dataset) -> Arc<FollowedLog> {
         let new = || {
+            let epoch = self.rows.new_epoch();
             Arc::new(FollowedLog {
                 dataset: dataset.to_string().into(),
                 rows: Arc::clone(&self.rows),
+                past: Arc::clone(&self.past),
                 store: self.store.clone(),
-                cached: Mutex::new(CachedPart { position: 0, epoch: self.rows.new_epoch(), has_rows: false }),
+                cached: Mutex::new(CachedPart { position: 0, epoch, has_rows: false, noted_after: 0 }),
             })
         };
         let Ok(log) = self.logs.get_or_insert_with(dataset, || Ok::<_, Infallible>(new()));
@@ -201,6 +210,16 @@ impl FollowedLogs {
             FollowedPosition { log: Arc::clone(log), position: cached.position, epoch: cached.epoch }
         };
         Ok(view.logs.iter().map(position).collect())
+    }
+
+    /// Notes which past blocks the entries of a log changed, up to a projected position. Entries up to the returned
+    /// position are not noted and may have changed any block.
+    pub(super) async fn note_past_blocks(&self, dataset: &Dataset, projected: u64) -> u64 {
+        let log = self.log(dataset);
+        // Without rows, entries would not be read, and each block would be uncertain.
+        log.cached.lock().has_rows = true;
+        log.advance(projected).await;
+        log.cached.lock().noted_after
     }
 
     /// Caches a row that was read after its log's position was learned.
@@ -302,9 +321,13 @@ impl FollowedLog {
         }
         match changes {
             Some(changes) => {
+                self.past.note_changes(&changes);
                 changes.iter().for_each(|change| self.rows.put_change(&self.dataset, cached.epoch, change));
             }
-            None => (cached.epoch, cached.has_rows) = (self.rows.new_epoch(), false),
+            None => {
+                (cached.epoch, cached.has_rows) = (self.rows.new_epoch(), false);
+                cached.noted_after = projected;
+            }
         }
         cached.position = projected;
     }

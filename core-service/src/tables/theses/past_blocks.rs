@@ -1,8 +1,10 @@
 //! Theses on tokens in blocks of six hours, for figures as of earlier times. A block has all theses that were posted in
 //! its hours, with the times at which they were recorded and removed. So it serves figures as of any time.
 //!
-//! Where this process writes all rows, it knows which blocks an entry changes, so the others stay right. Elsewhere an
-//! entry about a token makes all of its blocks old.
+//! An entry makes those blocks old that it changes, so the blocks of past days stay right while theses are posted. Where
+//! this process writes all rows, it notes these blocks as it writes. Elsewhere it notes them when it applies the log's
+//! entries to cached rows. If there are too many entries to apply, any entry about a token since then makes all of its
+//! blocks old.
 //!
 //! A count needs the theses of several blocks and datasets in one order, with numbers for authors. They are merged once
 //! for all times that have the same blocks.
@@ -10,7 +12,10 @@
 use std::{
     collections::HashMap,
     ops::RangeInclusive,
-    sync::{Arc, Weak},
+    sync::{
+        Arc, Weak,
+        atomic::{AtomicU64, Ordering},
+    },
 };
 
 use parking_lot::Mutex;
@@ -40,8 +45,8 @@ const MAX_CHANGED: usize = 10_000;
 
 pub(super) struct PastBlock {
     /// The block includes the changes of all entries up to this position.
-    pub(super) projected: u64,
-    pub(super) theses: Vec<PastThesis>,
+    projected: AtomicU64,
+    theses: Vec<PastThesis>,
 }
 
 impl PastBlock {
@@ -61,7 +66,17 @@ impl PastBlock {
             recorded_at: row.indexed.recorded_at,
             removed_at: row.indexed.removed_at,
         };
-        Self { projected, theses: rows.into_iter().map(thesis).collect() }
+        Self { projected: AtomicU64::new(projected), theses: rows.into_iter().map(thesis).collect() }
+    }
+
+    /// Returns whether the block includes the change of an entry.
+    pub(super) fn includes(&self, seq: u64) -> bool {
+        self.projected.load(Ordering::Relaxed) >= seq
+    }
+
+    /// Notes that no entry up to a position has changed the block since it was read.
+    pub(super) fn stays_right_up_to(&self, projected: u64) {
+        self.projected.fetch_max(projected, Ordering::Relaxed);
     }
 }
 
@@ -161,7 +176,8 @@ impl PastBlocks {
         self.blocks.insert((dataset.to_owned(), token.to_owned(), number), Arc::clone(block));
     }
 
-    /// Notes the blocks that changes of rows change. Call it before the rows are written.
+    /// Notes the blocks that changes of rows change. Call it before the rows are written, or before the log's position
+    /// moves past their entries.
     pub(super) fn note_changes(&self, changes: &[Change]) {
         for change in changes.iter().filter(|change| change.table.name == schema::THESIS_INDEX.name) {
             let [dataset, scope, _, created_at, _] = change.key.as_slice() else { continue };
@@ -173,7 +189,7 @@ impl PastBlocks {
         }
     }
 
-    /// The last entry that may have changed a block, where this process writes all rows.
+    /// The last noted entry that may have changed a block.
     pub(super) fn changed_in(&self, dataset: &str, token: &str, number: i64) -> u64 {
         self.changed.lock().last(&(dataset.to_owned(), token.to_owned(), number))
     }

@@ -63,7 +63,7 @@ impl ThesisStore {
             .datasets()
             .iter()
             .zip(projected)
-            .map(|(dataset, projected)| self.blocks(dataset.name(), *projected, token, numbers.clone()));
+            .map(|(dataset, projected)| self.blocks(dataset, *projected, token, numbers.clone()));
         let blocks = try_join_all(reads).await?;
         Ok(self.past.merge(view, token, &numbers, &blocks))
     }
@@ -71,43 +71,72 @@ impl ThesisStore {
     /// Returns blocks of a token in their order, from memory, or reads them.
     async fn blocks(
         &self,
-        dataset: &str,
+        dataset: &Dataset,
         projected: u64,
         token: &str,
         numbers: RangeInclusive<i64>,
     ) -> StoreResult<Vec<Arc<PastBlock>>> {
-        let changed_in = if self.backend.is_exclusive() {
-            None
-        } else {
-            let totals = self.backend.get_many(&schema::TOKEN_TOTALS, &[key![dataset, token, ALL_AUTHORS]]).await?;
-            // Each entry that creates or deletes a thesis on the token writes this row.
-            Some(totals.into_iter().flatten().next().map_or(0, |row| row.version.unsigned_abs()))
+        let noted_after = match &self.followed {
+            Some(followed) => followed.note_past_blocks(dataset, projected).await,
+            None => 0,
         };
-        let (mut blocks, mut missing) = (Vec::new(), Vec::new());
+        let dataset = dataset.name();
+        let (mut blocks, mut uncertain, mut missing) = (Vec::new(), Vec::new(), Vec::new());
         for number in numbers {
-            let changed_in = changed_in.unwrap_or_else(|| self.past.changed_in(dataset, token, number));
-            match self.past.get(dataset, token, number).filter(|block| block.projected >= changed_in) {
-                Some(block) => blocks.push((number, block)),
+            let changed_in = self.past.changed_in(dataset, token, number);
+            match self.past.get(dataset, token, number).filter(|block| block.includes(changed_in)) {
+                Some(block) if block.includes(noted_after) => blocks.push((number, block)),
+                Some(block) => uncertain.push((number, block)),
                 None => missing.push(number),
             }
         }
-        if missing.is_empty() {
-            return Ok(blocks.into_iter().map(|(_, block)| block).collect());
+        if !uncertain.is_empty() {
+            let changed_in = self.last_change(dataset, token).await?;
+            for (number, block) in uncertain {
+                if block.includes(changed_in) {
+                    block.stays_right_up_to(projected);
+                    blocks.push((number, block));
+                } else {
+                    missing.push(number);
+                }
+            }
         }
-        let mut rows: Vec<Vec<IndexedRow>> = vec![Vec::new(); missing.len()];
+        blocks.extend(self.read_blocks(dataset, projected, token, &missing).await?);
+        blocks.sort_unstable_by_key(|(number, _)| *number);
+        Ok(blocks.into_iter().map(|(_, block)| block).collect())
+    }
+
+    /// The last entry that created or deleted a thesis on a token.
+    async fn last_change(&self, dataset: &str, token: &str) -> StoreResult<u64> {
+        // Each such entry writes this row.
+        let totals = self.backend.get_many(&schema::TOKEN_TOTALS, &[key![dataset, token, ALL_AUTHORS]]).await?;
+        Ok(totals.into_iter().flatten().next().map_or(0, |row| row.version.unsigned_abs()))
+    }
+
+    /// Reads blocks of a token, and caches them.
+    async fn read_blocks(
+        &self,
+        dataset: &str,
+        projected: u64,
+        token: &str,
+        numbers: &[i64],
+    ) -> StoreResult<Vec<(i64, Arc<PastBlock>)>> {
+        if numbers.is_empty() {
+            return Ok(Vec::new());
+        }
+        let mut rows: Vec<Vec<IndexedRow>> = vec![Vec::new(); numbers.len()];
         for scope in lists_of(token) {
-            let scans: Vec<Scan> = missing.iter().map(|number| block_scan(dataset, &scope, *number)).collect();
+            let scans: Vec<Scan> = numbers.iter().map(|number| block_scan(dataset, &scope, *number)).collect();
             for (found, rows) in self.backend.scan_many(&scans).await?.into_iter().zip(&mut rows) {
                 rows.extend(indexed_rows(found)?);
             }
         }
-        for (number, rows) in missing.into_iter().zip(rows) {
+        let read = numbers.iter().zip(rows).map(|(number, rows)| {
             let block = Arc::new(PastBlock::new(projected, rows));
-            self.past.put(dataset, token, number, &block);
-            blocks.push((number, block));
-        }
-        blocks.sort_unstable_by_key(|(number, _)| *number);
-        Ok(blocks.into_iter().map(|(_, block)| block).collect())
+            self.past.put(dataset, token, *number, &block);
+            (*number, block)
+        });
+        Ok(read.collect())
     }
 
     /// Finds the time of the newest thesis on a token at `at` that was older than a day.
