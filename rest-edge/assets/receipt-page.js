@@ -126,7 +126,7 @@ const check = async (file) => {
     );
   }
   const trusted = [];
-  for (const text of byId("keys").value.split(/\s+/).filter((word) => word !== "")) {
+  for (const text of byId("keys").value.split(/\p{White_Space}+/u).filter((word) => word !== "")) {
     try {
       trusted.push(await receipts.readKey(text));
     } catch (error) {

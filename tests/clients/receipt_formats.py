@@ -6,6 +6,7 @@ It needs `cryptography` and `rfc8785`."""
 import base64
 import hashlib
 import json
+import re
 
 import rfc8785
 from cryptography.exceptions import InvalidSignature
@@ -17,6 +18,11 @@ SIGNATURE, COSIGNATURE = 1, 4
 SALT_BYTES = 16
 MAX_SIGNATURES = 64
 MAX_LEVELS = 127
+# The last second of the year 9999.
+MAX_TIME = 253_402_300_799
+NAME = re.compile(r"[^+\s\x00-\x1f\x7f-\x9f]+")
+# A parser of Rust reads the text in a field of this name as JSON, and no other parser does.
+RAW_VALUE = "$serde_json::private::RawValue"
 # The field of a stored entry that is about an archive file.
 FILE_FIELD = 17
 
@@ -150,7 +156,7 @@ def read_key(text):
     name, given, encoded = parts
     data = decode(encoded, "key")
     demand(len(data) == 33 and data[0] in (SIGNATURE, COSIGNATURE), "key: not of Ed25519")
-    demand(name and key_id(name, data[0], data[1:]).hex() == given, "key: another id")
+    demand(NAME.fullmatch(name) and key_id(name, data[0], data[1:]).hex() == given, "key: another id")
     return name, data[0], data[1:]
 
 
@@ -162,7 +168,7 @@ def read_note(note):
     signatures = []
     for line in rest[:-1].split("\n"):
         parts = line.split(" ")
-        demand(len(parts) == 3 and parts[0] == "—" and parts[1] and "+" not in parts[1], "note: no signature line")
+        demand(len(parts) == 3 and parts[0] == "—" and NAME.fullmatch(parts[1]), "note: no signature line")
         data = decode(parts[2], "signature")
         demand(len(data) > 4, "signature: too short")
         signatures.append((parts[1], data[:4], data[4:]))
@@ -182,6 +188,7 @@ def signed_at(note, key):
         if kind == COSIGNATURE:
             demand(len(data) == 72, "cosignature: another length")
             time, data = int.from_bytes(data[:8], "big"), data[8:]
+            demand(time <= MAX_TIME, "cosignature: after the year 9999")
             message = f"cosignature/v1\ntime {time}\n{text}"
         try:
             Ed25519PublicKey.from_public_bytes(public).verify(data, message.encode())
@@ -354,6 +361,7 @@ def fraction(text):
 def unique(pairs):
     fields = dict(pairs)
     demand(len(fields) == len(pairs), "an object has two fields of one name")
+    demand(RAW_VALUE not in fields, "a field that parsers read differently")
     return fields
 
 
