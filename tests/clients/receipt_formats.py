@@ -270,9 +270,10 @@ def file_evidence(receipt):
     """The hash of the stored entry, which must be about the file that the receipt names."""
     stored = decode(receipt["entry"], "entry")
     demand(sha256(stored).hex() == receipt["evidence"], "evidence: not the hash of the entry")
-    content = protobuf_fields(stored).get(FILE_FIELD)
-    demand(isinstance(content, bytes), "entry: not of a file")
-    file = protobuf_fields(content)
+    entry = protobuf_fields(stored, {2: int, FILE_FIELD: bytes})
+    demand(FILE_FIELD in entry, "entry: not of a file")
+    demand(entry.get(2, 0) < (MAX_TIME + 1) * 1000, "entry: after the year 9999")
+    file = protobuf_fields(entry[FILE_FIELD], {1: bytes, 2: bytes, 3: int, 4: int, 5: int, 6: bytes})
     named = [receipt[name].encode() for name in ("date", "kind", "sha256")]
     demand([file.get(number, b"") for number in (1, 2, 6)] == named, "file: another one")
     return sha256(stored)
@@ -296,8 +297,8 @@ def protobuf(fields):
     return message
 
 
-def protobuf_fields(message):
-    """The fields of a protobuf message: whole numbers, and the bytes of texts and messages."""
+def protobuf_fields(message, known):
+    """The known fields of a protobuf message: whole numbers, and the bytes of texts and messages."""
     fields, at = {}, 0
 
     def varint():
@@ -309,19 +310,21 @@ def protobuf_fields(message):
             at += 1
             number |= (byte & 127) << shift
             if byte < 128:
+                demand(number < 1 << 64, "protobuf: a number that is too large")
                 return number
         raise Invalid("protobuf: a number that is too long")
 
     while at < len(message):
         field, kind = divmod(varint(), 8)
-        if kind == 0:
-            fields[field] = varint()
-            continue
-        demand(kind in (1, 2, 5), "protobuf: another type")
-        length = varint() if kind == 2 else 4 if kind == 5 else 8
-        demand(at + length <= len(message), "protobuf: cut off")
-        fields[field] = message[at : at + length]
-        at += length
+        demand(kind in (0, 1, 2, 5) and 1 <= field < 1 << 29, "protobuf: another type")
+        value = varint() if kind in (0, 2) else 4 if kind == 5 else 8
+        if kind != 0:
+            demand(at + value <= len(message), "protobuf: cut off")
+            at += value
+            value = message[at - value : at] if kind == 2 else None
+        if field in known:
+            demand(field not in fields and isinstance(value, known[field]), "protobuf: twice, or another type")
+            fields[field] = value
     return fields
 
 

@@ -8,6 +8,7 @@ import sys
 
 from receipt_edits import changed, dump, in_list, swapped, with_field, without, written
 from receipt_formats import canonical, consistency, encode, inclusion, leaf_hash, node_hash, protobuf, root, sha256
+from receipt_entries import odd_entries, wrong_entries
 from receipt_log import FILE, FILE_SEQUENCE, KEY, LIVE, OTHER_KEY, OTHER_WITNESS, PLAIN, SANDBOX, SANDBOX_KEY, SIZE
 from receipt_log import WITNESS, WITNESSED_AT, Log, entry_fields, evidence, file_entry
 from receipt_mutations import FILES as MUTATED
@@ -72,6 +73,7 @@ def documents():
     yield "statement", log.statement(claim, verdict), {"trusted": [str(KEY)]}
     yield from odd_documents(log.receipt(recorded["plain"]))
     yield from many_signers(log.receipt(recorded["plain"]))
+    yield from odd_entries()
 
 
 def wrong_documents(valid):
@@ -143,6 +145,7 @@ def wrong_documents(valid):
     yield from other_spellings(plain)
     yield from url_safe_spellings(valid["archive-file"])
     yield from wrong_file_receipts(valid["archive-file"])
+    yield from wrong_entries()
 
 
 def wrong_file_receipts(receipt):

@@ -14,6 +14,7 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -244,38 +245,39 @@ func fileEvidence(doc document, _ string, _ int64) ([]byte, error) {
 	if doc.Evidence != hex.EncodeToString(hash[:]) {
 		return nil, errors.New("the evidence is not the hash of the entry")
 	}
-	entry, err := fields(doc.Entry)
+	entry, err := fields(doc.Entry, map[uint64]any{2: uint64(0), 17: ""})
 	if err != nil {
 		return nil, err
 	}
-	content, isFile := entry[17]
-	if !isFile {
-		return nil, errors.New("the entry is not about a file")
+	if entry[17] == "" || entry[2].(uint64) >= (maxTime+1)*1000 {
+		return nil, errors.New("the entry is not about a file, or after the year 9999")
 	}
-	file, err := fields(content)
+	known := map[uint64]any{1: "", 2: "", 3: uint64(0), 4: uint64(0), 5: uint64(0), 6: ""}
+	file, err := fields([]byte(entry[17].(string)), known)
 	if err != nil {
 		return nil, err
 	}
-	if string(file[1]) != doc.Date || string(file[2]) != doc.Kind || string(file[6]) != doc.SHA256 {
+	if file[1] != doc.Date || file[2] != doc.Kind || file[6] != doc.SHA256 {
 		return nil, errors.New("the entry is about another file")
 	}
 	return hash[:], nil
 }
 
-// fields reads the texts and messages in a protobuf message, and skips its numbers.
-func fields(message []byte) (map[uint64][]byte, error) {
-	found := map[uint64][]byte{}
-	cutOff := errors.New("the entry is cut off")
+// fields reads a protobuf message. Found has the known fields with their defaults: whole numbers, and texts or messages.
+// It refuses a known field of another type, and one that occurs twice.
+func fields(message []byte, found map[uint64]any) (map[uint64]any, error) {
+	cutOff, seen := errors.New("the entry is cut off"), map[uint64]bool{}
 	for len(message) > 0 {
 		tag, size := binary.Uvarint(message)
 		if size <= 0 {
 			return nil, cutOff
 		}
 		message = message[size:]
+		var value any
 		length, size := binary.Uvarint(message)
 		switch tag % 8 {
 		case 0:
-			length = 0
+			length, value = 0, length
 		case 1:
 			length, size = 8, 0
 		case 2:
@@ -288,9 +290,17 @@ func fields(message []byte) (map[uint64][]byte, error) {
 			return nil, cutOff
 		}
 		if tag%8 == 2 {
-			found[tag/8] = message[size:][:length]
+			value = string(message[size:][:length])
 		}
 		message = message[size:][length:]
+		field := tag / 8
+		known, isKnown := found[field]
+		if field < 1 || field >= 1<<29 || isKnown && (seen[field] || reflect.TypeOf(value) != reflect.TypeOf(known)) {
+			return nil, errors.New("a field twice, or of another type")
+		}
+		if isKnown {
+			found[field], seen[field] = value, true
+		}
 	}
 	return found, nil
 }
