@@ -87,11 +87,15 @@ func readFileEntry(stored []byte) (*ReceiptFile, bool) {
 	}
 	date, kind, hash := file.bytes(1, &isComplete), file.bytes(2, &isComplete), file.bytes(6, &isComplete)
 	isText := utf8.Valid(date) && utf8.Valid(kind) && utf8.Valid(hash)
+	position, rows, size := file.number(3, &isComplete), file.number(4, &isComplete), file.number(5, &isComplete)
+	if !isText || !isComplete || recordedAt > maxTimeMS {
+		return nil, false
+	}
 	return &ReceiptFile{
 		Date: string(date), Kind: string(kind), SHA256: string(hash),
-		Position: file.number(3, &isComplete), Rows: file.number(4, &isComplete), Bytes: file.number(5, &isComplete),
-		RecordedAt: time.UnixMilli(int64(min(recordedAt, maxTimeMS))).UTC(),
-	}, isText && isComplete && recordedAt <= maxTimeMS
+		Position: position, Rows: rows, Bytes: size,
+		RecordedAt: time.UnixMilli(int64(recordedAt)).UTC(),
+	}, true
 }
 
 // messageFields has the values of the fields of a message: uint64, []byte, and nil for a number of a fixed size, which
