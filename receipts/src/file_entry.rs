@@ -51,9 +51,9 @@ enum FieldValue<'a> {
     Fixed,
 }
 
-/// The fields of a message, by their numbers. Libraries differ in what they take for a message: they merge messages in
-/// the same field or keep the last one, and ignore fields of another type or refuse them. So this reads the fields
-/// itself, and refuses all that.
+/// The fields of a message, by their numbers. Libraries read some messages differently: they merge messages in one field
+/// or keep the last one, and ignore fields of another type or refuse them. This refuses all that, as the verifiers in
+/// other languages do.
 struct Fields<'a>(Vec<(u64, FieldValue<'a>)>);
 
 impl<'a> Fields<'a> {
