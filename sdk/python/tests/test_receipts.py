@@ -82,6 +82,14 @@ class Receipts(unittest.TestCase):
                 receipts.verify(content)
             self.assertEqual(caught.exception.reason, "unreadable")
 
+    def test_a_malformed_key_is_an_error_of_its_own(self) -> None:
+        content = (VECTORS / "valid/plain.json").read_bytes()
+        key = INDEX["keys"]["log"]
+        for keys in ({"trusted": [key, "no key"]}, {"trusted": [key[:-1]]}, {"witnesses": ["no key"]}):
+            with self.assertRaises(receipts.ReceiptError) as caught:
+                receipts.verify(content, **keys)
+            self.assertEqual(caught.exception.reason, "key")
+
     def test_the_earliest_cosignature_counts(self) -> None:
         witness = [INDEX["keys"]["witness"]]
         verified = receipts.verify((VECTORS / "valid/cosigned-twice.json").read_bytes(), witnesses=witness)

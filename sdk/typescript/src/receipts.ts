@@ -91,7 +91,7 @@ const IS_OF_TYPE = {
 };
 
 /**
- * Checks a document without any network. Throws a {@link ReceiptError} if it proves nothing.
+ * Checks a document without any network. Throws a {@link ReceiptError} if it proves nothing, or if a key is malformed.
  *
  * @param document - The text of the file, or what the API gave. The text also tells how numbers are written.
  */
@@ -100,6 +100,7 @@ export async function verifyReceipt(
   { trusted = [], witnesses = [] }: VerifyReceiptOptions = {},
 ): Promise<VerifiedReceipt> {
   const content = read(document);
+  for (const key of [...trusted, ...witnesses]) await readKey(key);
   // The order is that of the command `trade-thesis receipt verify`, so that both name the same fault.
   const isStatement = content.object === "statement";
   const leaf = isStatement ? undefined : await leafOf(content);

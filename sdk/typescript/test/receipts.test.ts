@@ -74,6 +74,13 @@ test("a document has one MiB at most", async () => {
   }
 });
 
+test("a malformed key is an error of its own", async () => {
+  const { log = "" } = VECTORS.keys;
+  for (const keys of [{ trusted: [log, "no key"] }, { trusted: [log.slice(0, -1)] }, { witnesses: ["no key"] }]) {
+    await assert.rejects(verifyReceipt(textOf("valid/plain.json"), keys), { reason: "key" });
+  }
+});
+
 test("the earliest cosignature counts", async () => {
   const witnesses = [VECTORS.keys["witness"] ?? ""];
   const verified = await verifyReceipt(textOf("valid/cosigned-twice.json"), { witnesses });

@@ -108,7 +108,7 @@ def verify(
         witnesses: Keys of witnesses, all of which must have cosigned.
 
     Raises:
-        ReceiptError: The document proves nothing; `reason` says why.
+        ReceiptError: The document proves nothing; `reason` says why. It is also raised for a key that is malformed.
     """
     raw, kind = _read(document)
     try:
@@ -171,6 +171,8 @@ def _verify(
     witnesses: Sequence[str],
 ) -> Verified:
     """Checks the parts in the order of the command `trade-thesis receipt verify`, so that both name the same fault."""
+    for key in (*trusted, *witnesses):
+        read_key(key)
     leaf, index, path = b"", 0, list[bytes]()
     if kind == "statement":
         checkpoint = read_checkpoint(raw["checkpoint"])
