@@ -5,7 +5,7 @@
 use serde_json::{Map, Number, Value};
 
 /// The largest whole number that every reader of JSON keeps: 2^53 - 1.
-const MAX_INTEGER: u64 = (1 << 53) - 1;
+pub(crate) const MAX_INTEGER: u64 = (1 << 53) - 1;
 
 /// The value has a number that has no canonical form here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]

@@ -4,7 +4,7 @@ use std::fmt;
 
 use base64::{Engine as _, prelude::BASE64_STANDARD};
 
-use crate::tree::Hash;
+use crate::{canonical::MAX_INTEGER, tree::Hash};
 
 /// The tree of a log at one size.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,9 +37,9 @@ impl fmt::Display for Checkpoint {
     }
 }
 
-/// A decimal number without leading zeros.
+/// A decimal number without leading zeros, up to [`MAX_INTEGER`]: some verifiers cannot count further.
 pub(crate) fn parse_number(text: &str) -> Option<u64> {
-    text.parse().ok().filter(|number: &u64| number.to_string() == text)
+    text.parse().ok().filter(|number: &u64| *number <= MAX_INTEGER && number.to_string() == text)
 }
 
 /// A hash in Base64.
@@ -60,6 +60,8 @@ mod tests {
         assert_eq!((checkpoint.origin.as_str(), checkpoint.size), ("example.com/behind-the-sofa", 20_852_163));
         assert_eq!(checkpoint.to_string(), EXAMPLE);
         assert_eq!(Checkpoint::parse(&format!("{EXAMPLE}more\n")), Some(checkpoint));
+        let largest = EXAMPLE.replace("20852163", "9007199254740991");
+        assert_eq!(Checkpoint::parse(&largest).unwrap().to_string(), largest);
     }
 
     #[test]
@@ -72,6 +74,7 @@ mod tests {
             format!("\n1\n{root}\n"),
             format!("a\n01\n{root}\n"),
             format!("a\n+1\n{root}\n"),
+            format!("a\n9007199254740992\n{root}\n"),
             format!("a\n18446744073709551616\n{root}\n"),
             format!("a\n1\n{root}\n\n"),
             format!("a\n1\n{}\n", &root[..43]),

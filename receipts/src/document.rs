@@ -6,7 +6,7 @@ mod tests;
 mod unique_names;
 mod verify;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
 use serde_json::Value;
 
 use self::unique_names::UniqueNames;
@@ -14,8 +14,13 @@ pub use self::{
     invalid::{Invalid, Unreadable},
     verify::{Subject, VerifiedDocument, WitnessCosignature},
 };
-use crate::{canonical::to_canonical, checkpoint::Checkpoint};
+use crate::{
+    canonical::{MAX_INTEGER, to_canonical},
+    checkpoint::Checkpoint,
+};
 
+/// Maximum size of a document. A receipt has a few KiB.
+pub const MAX_BYTES: usize = 1 << 20;
 /// The `object` of a receipt.
 pub const RECEIPT: &str = "receipt";
 /// The `object` of a statement.
@@ -46,6 +51,7 @@ pub struct Receipt {
     /// The salt of the commitment, in Base64.
     pub salt: String,
     /// The index of the leaf.
+    #[serde(deserialize_with = "read_index")]
     pub index: u64,
     /// The [`crate::TlogProof`] as text.
     pub proof: String,
@@ -73,6 +79,7 @@ pub struct FileReceipt {
     /// The salt of the commitment, in Base64.
     pub salt: String,
     /// The index of the leaf.
+    #[serde(deserialize_with = "read_index")]
     pub index: u64,
     /// The [`crate::TlogProof`] as text.
     pub proof: String,
@@ -108,6 +115,9 @@ impl Document {
     /// # Errors
     /// Fails if the file is not the JSON of a receipt or a statement, or if an object has two fields of one name.
     pub fn parse(json: &[u8]) -> Result<Self, Unreadable> {
+        if json.len() > MAX_BYTES {
+            return Err(Unreadable::Size);
+        }
         let text = str::from_utf8(json).map_err(|_| Unreadable::Encoding)?;
         if text.trim().is_empty() {
             return Err(Unreadable::Empty);
@@ -126,6 +136,15 @@ impl Document {
         };
         read.map_err(|error| Unreadable::Field { object, problem: error.to_string() })
     }
+}
+
+/// Reads an index that every reader of JSON keeps.
+fn read_index<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    let index = u64::deserialize(deserializer)?;
+    if index > MAX_INTEGER {
+        return Err(D::Error::custom(format_args!("the index {index} is beyond 2^53 - 1")));
+    }
+    Ok(index)
 }
 
 /// The note text that the signature of a statement covers: the checkpoint's lines, then claim and verdict as canonical

@@ -37,8 +37,8 @@ pub use self::{
     canonical::{NotCanonical, to_canonical},
     checkpoint::Checkpoint,
     document::{
-        Document, FileReceipt, Invalid, RECEIPT, Receipt, STATEMENT, Statement, Subject, Unreadable, VerifiedDocument,
-        WitnessCosignature, statement_text,
+        Document, FileReceipt, Invalid, MAX_BYTES, RECEIPT, Receipt, STATEMENT, Statement, Subject, Unreadable,
+        VerifiedDocument, WitnessCosignature, statement_text,
     },
     evidence::{Evidence, EvidenceKind, ProfileEvidence, SALT_BYTES, TokenEvidence, commitment},
     file_entry::FileEntry,

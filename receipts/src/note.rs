@@ -17,6 +17,8 @@ const SIGNATURE_MARK: &str = "\u{2014} ";
 const KEY_BYTES: usize = 32;
 const SIGNATURE_BYTES: usize = 64;
 const TIME_BYTES: usize = 8;
+/// The last second of the year 9999. Many languages have no later time.
+const MAX_TIME: u64 = 253_402_300_799;
 
 /// The text that a key signs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -269,7 +271,7 @@ impl<'a> Signature<'a> {
     /// The time of a cosignature.
     fn time(&self) -> Option<u64> {
         let time = u64::from_be_bytes(*self.bytes.first_chunk::<TIME_BYTES>()?);
-        (self.bytes.len() == TIME_BYTES + SIGNATURE_BYTES && i64::try_from(time).is_ok()).then_some(time)
+        (self.bytes.len() == TIME_BYTES + SIGNATURE_BYTES && time <= MAX_TIME).then_some(time)
     }
 }
 

@@ -2,53 +2,68 @@
 "use strict";
 
 const readFileEntry = (() => {
+  // The last millisecond of the year 9999.
+  const MAX_TIME_MS = 253_402_300_799_999n;
+
   class NoEntry extends Error {}
 
   const demand = (holds) => {
     if (!holds) throw new NoEntry();
   };
 
-  // The fields of a message: numbers, and the bytes of everything else.
+  // The fields of a message: numbers, bytes, and null for a number of a fixed size, which no field of an entry is.
   const fieldsOf = (message) => {
-    const fields = new Map();
+    const fields = [];
     let at = 0;
     const varint = () => {
-      let number = 0n;
+      let value = 0n;
       for (let shift = 0n; shift < 70n; shift += 7n) {
         const byte = message[at];
         at += 1;
         demand(byte !== undefined);
-        number |= BigInt(byte & 127) << shift;
-        if (byte < 128) return BigInt.asUintN(64, number);
+        value |= BigInt(byte & 127) << shift;
+        if (byte < 128 && value < 1n << 64n) return value;
       }
       throw new NoEntry();
     };
     while (at < message.length) {
       const tag = Number(varint());
       const [field, type] = [Math.floor(tag / 8), tag % 8];
+      demand([0, 1, 2, 5].includes(type) && field >= 1 && field < 2 ** 29);
       if (type === 0) {
-        fields.set(field, varint());
+        fields.push([field, varint()]);
         continue;
       }
-      demand([1, 2, 5].includes(type));
       const length = type === 2 ? Number(varint()) : type === 1 ? 8 : 4;
       demand(length <= message.length - at);
-      fields.set(field, message.subarray(at, at + length));
+      fields.push([field, type === 2 ? message.subarray(at, at + length) : null]);
       at += length;
     }
     return fields;
   };
 
+  // The value of a field. Libraries differ in what they do with several ones, so they are refused.
+  const only = (fields, field, fallback) => {
+    const values = fields.filter(([one]) => one === field);
+    demand(values.length <= 1);
+    return values.length === 1 ? values[0][1] : fallback;
+  };
+
   const number = (fields, field) => {
-    const value = fields.get(field) ?? 0n;
+    const value = only(fields, field, 0n);
     demand(typeof value === "bigint");
     return value;
   };
 
-  const text = (fields, field) => {
-    const value = fields.get(field) ?? new Uint8Array();
+  const bytes = (fields, field, fallback) => {
+    const value = only(fields, field, fallback);
     demand(value instanceof Uint8Array);
+    return value;
+  };
+
+  const text = (fields, field) => {
     try {
+      const value = bytes(fields, field, new Uint8Array());
       return new TextDecoder("utf-8", { fatal: true, ignoreBOM: true }).decode(value);
     } catch {
       throw new NoEntry();
@@ -57,14 +72,12 @@ const readFileEntry = (() => {
 
   const fileOf = (stored) => {
     const entry = fieldsOf(stored);
-    const content = entry.get(17);
-    demand(content instanceof Uint8Array);
-    const file = fieldsOf(content);
-    const recordedAt = new Date(Number(BigInt.asIntN(64, number(entry, 2))));
-    demand(!Number.isNaN(recordedAt.getTime()));
+    const file = fieldsOf(bytes(entry, 17));
+    const recordedAt = number(entry, 2);
+    demand(recordedAt <= MAX_TIME_MS);
     return {
       date: text(file, 1), kind: text(file, 2), position: number(file, 3), rows: number(file, 4),
-      bytes: number(file, 5), sha256: text(file, 6), recordedAt: recordedAt.toISOString(),
+      bytes: number(file, 5), sha256: text(file, 6), recordedAt: new Date(Number(recordedAt)).toISOString(),
     };
   };
 

@@ -9,9 +9,13 @@ const receipts = (() => {
   const HASH_BYTES = 32;
   const SALT_BYTES = 16;
   const MAX_SIGNATURES = 64;
+  // The last second of the year 9999. Many languages have no later time.
+  const MAX_TIME = 253_402_300_799;
   // A receipt has a few KiB, and few levels. The command has the same limits.
   const MAX_BYTES = 1 << 20;
   const MAX_DEPTH = 127;
+  // A parser of Rust reads the text in a field of this name as JSON, and no other parser does.
+  const RAW_VALUE = "$serde_json::private::RawValue";
   const encoder = new TextEncoder();
 
   // A receipt that is wrong. The message is one sentence for people.
@@ -93,7 +97,7 @@ const receipts = (() => {
 
   // Reads a key: its name, its id in hexadecimal digits, and its type before the public key in base64.
   const readKey = async (text) => {
-    const [, name, id, encoded] = text.match(/^([^+\s\p{Cc}]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)$/u) ?? [];
+    const [, name, id, encoded] = text.match(/^([^+\p{White_Space}\p{Cc}]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)$/u) ?? [];
     demand(encoded !== undefined, "A key has the form name+id+key, as the service lists its keys.");
     const content = unbase64(encoded, "key");
     const [type] = content;
@@ -112,7 +116,7 @@ const receipts = (() => {
     const lines = note.slice(end + 2, -1).split("\n");
     demand(lines.length <= MAX_SIGNATURES, `The ${what} has too many signatures.`);
     const signatures = lines.map((line) => {
-      const [, name, encoded] = line.match(/^— ([^+\s\p{Cc}]+) ([A-Za-z0-9+/=]+)$/u) ?? [];
+      const [, name, encoded] = line.match(/^— ([^+\p{White_Space}\p{Cc}]+) ([A-Za-z0-9+/=]+)$/u) ?? [];
       demand(encoded !== undefined, `The ${what} has a line that is no signature.`);
       const content = unbase64(encoded, "signature");
       demand(content.length > 4, `A signature of the ${what} is too short.`);
@@ -137,7 +141,6 @@ const receipts = (() => {
     const [version, index, ...path] = text.slice(0, end).split("\n");
     demand(version === PROOF, `The proof does not begin with ${PROOF}.`);
     demand(index?.startsWith("index "), "The proof lacks the index of its leaf.");
-    demand(path.length < 64, "The proof has too many hashes.");
     return {
       index: number(index.slice("index ".length), "index"),
       path: path.map((line) => {
@@ -165,18 +168,15 @@ const receipts = (() => {
     for (const signature of note.signatures) {
       const key = keys.find(({ name, id }) => name === signature.name && id === signature.id);
       if (!key) continue;
-      let [message, content, time] = [bytes(note.text), signature.content, null];
+      let [message, content, time] = [bytes(note.text), signature.content, 0];
       if (key.type === COSIGNATURE) {
-        demand(content.length === 8 + 64, `The cosignature of ${key.name} has the wrong length.`);
-        time = new DataView(content.buffer, content.byteOffset, 8).getBigUint64(0);
+        time = Number(`0x0${hex(content.slice(0, 8))}`);
         message = bytes(`cosignature/v1\ntime ${time}\n`, note.text);
         content = content.slice(8);
       }
-      demand(
-        content.length === 64 && (await isSignedBy(key, message, content)),
-        `The signature of ${key.name} is wrong, so it or what it signs was changed.`,
-      );
-      found.push({ key, time: time === null ? null : Number(time) });
+      const isRight = content.length === 64 && time <= MAX_TIME && (await isSignedBy(key, message, content));
+      demand(isRight, `The signature of ${key.name} is wrong, so it or what it signs was changed.`);
+      found.push({ key, time });
     }
     return found;
   };
@@ -208,7 +208,7 @@ const receipts = (() => {
     any: (value) => value !== undefined,
     string: (value) => typeof value === "string",
     boolean: (value) => typeof value === "boolean",
-    count: (value) => Number.isInteger(value) && value >= 0,
+    count: (value) => Number.isSafeInteger(value) && value >= 0,
     strings: (value) => Array.isArray(value) && value.every((one) => typeof one === "string"),
   };
 
@@ -225,7 +225,7 @@ const receipts = (() => {
 
   // Reads JSON as the command does. It refuses what `JSON.parse` rounds: a number that is not written as a whole one
   // becomes 0.5, which no field may have. It also refuses two fields of one name, of which `JSON.parse` keeps the last,
-  // numbers that it makes infinite, and halves of surrogate pairs.
+  // other texts that readers understand differently, numbers that it makes infinite, and halves of surrogate pairs.
   const parse = (text) => {
     JSON.parse(text);
     // The names of each object that is open; a list has none.
@@ -237,8 +237,9 @@ const receipts = (() => {
       refuse(open.length > MAX_DEPTH, `The file is not readable: it has more than ${MAX_DEPTH} levels.`);
       if (colon !== undefined) {
         const [names, name] = [open.at(-1), JSON.parse(token.slice(0, -colon.length))];
-        const problem = `an object has two fields ${JSON.stringify(name)}`;
-        refuse(names.has(name), `The file can be read in two ways: ${problem}.`);
+        const inTwoWays = "The file can be read in two ways: an object has";
+        refuse(names.has(name), `${inTwoWays} two fields ${JSON.stringify(name)}.`);
+        refuse(name === RAW_VALUE, `${inTwoWays} the field "${name}".`);
         names.add(name);
       }
       const isNumber = /^-?[0-9]/.test(token);

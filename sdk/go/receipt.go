@@ -88,9 +88,10 @@ type WitnessCosignature struct {
 	At   time.Time
 }
 
-// VerifyReceipt checks the JSON of a receipt or a statement without network access. Trusted are keys of the service that
-// you got from elsewhere, such as those of [Client.ListLogKeys] when you first met it; without any, the document's own
-// keys count, and IsTrusted is false. Each of the witnesses must have cosigned. An error is a [*ReceiptError].
+// VerifyReceipt checks the JSON of a receipt or a statement without network access. Trusted are keys of the service
+// that you got from elsewhere, such as those of [Client.ListLogKeys] when you first met it; without any, the document's
+// own keys count, and IsTrusted is false. Each of the witnesses must have cosigned. An error is a [*ReceiptError],
+// unless it is about a key that you gave.
 func VerifyReceipt(document []byte, trusted, witnesses []string) (*VerifiedReceipt, error) {
 	read, err := readDocument(document)
 	if err != nil {
@@ -308,6 +309,9 @@ type document struct {
 
 // readDocument reads the fields of a document by their exact names, which encoding/json alone does not do.
 func readDocument(content []byte) (*document, error) {
+	if len(content) > maxBytes {
+		return nil, invalid("unreadable", "it is larger than 1 MiB")
+	}
 	// encoding/json would replace what is no UTF-8.
 	if !utf8.Valid(content) {
 		return nil, invalid("unreadable", "it is not a text in UTF-8")
@@ -327,8 +331,8 @@ func readDocument(content []byte) (*document, error) {
 	if hasLoneSurrogate(content) {
 		return nil, invalid("unreadable", "it is no JSON: a text has an incomplete character")
 	}
-	if name, isTwice := nameTwice(json.NewDecoder(bytes.NewReader(content))); isTwice {
-		return nil, invalid("unreadable", "it can be read in two ways: an object has two fields %q", name)
+	if problem := ambiguity(json.NewDecoder(bytes.NewReader(content))); problem != "" {
+		return nil, invalid("unreadable", "it can be read in two ways: %s", problem)
 	}
 	reader := fieldReader{fields: fieldsOf(value)}
 	read := &document{object: reader.text("object")}

@@ -15,8 +15,14 @@ import (
 // maxInteger is the largest whole number that every reader of JSON keeps.
 const maxInteger = 1<<53 - 1
 
-// maxDepth is the number of levels that the command reads.
-const maxDepth = 127
+// The command has the same limits. A receipt has a few KiB, and few levels.
+const (
+	maxBytes = 1 << 20
+	maxDepth = 127
+)
+
+// rawValue is the name of a field whose text is read as JSON by a parser of Rust, and by no other one.
+const rawValue = "$serde_json::private::RawValue"
 
 // fieldReader reads the fields of an object and keeps the names of those that are missing or of another type.
 type fieldReader struct {
@@ -74,34 +80,40 @@ func (r *fieldReader) boolean(name string) bool {
 
 func (r *fieldReader) number(name string) uint64 {
 	number, isNumber := wholeNumber(r.fields[name])
+	// Others cannot read a larger one exactly.
+	isNumber = isNumber && number <= maxInteger
 	r.check(name, isNumber)
 	return number
 }
 
-// nameTwice returns a name that an object of a JSON value has twice. encoding/json keeps the last of such fields.
-func nameTwice(decoder *json.Decoder) (string, bool) {
+// ambiguity returns why readers understand a JSON value differently, or an empty text if they do not. encoding/json
+// keeps the last of two fields of one name.
+func ambiguity(decoder *json.Decoder) string {
 	decoder.UseNumber()
 	// The caller has read the JSON before, so no token is wrong.
 	token, _ := decoder.Token()
 	bracket, isBracket := token.(json.Delim)
 	if !isBracket {
-		return "", false
+		return ""
 	}
 	names := map[any]bool{}
 	for decoder.More() {
 		if bracket == '{' {
 			name, _ := decoder.Token()
 			if names[name] {
-				return fmt.Sprint(name), true
+				return fmt.Sprintf("an object has two fields %q", name)
+			}
+			if name == rawValue {
+				return fmt.Sprintf("an object has the field %q", name)
 			}
 			names[name] = true
 		}
-		if name, isTwice := nameTwice(decoder); isTwice {
-			return name, true
+		if problem := ambiguity(decoder); problem != "" {
+			return problem
 		}
 	}
 	_, _ = decoder.Token() // The end of the list or the object.
-	return "", false
+	return ""
 }
 
 // checkValue refuses what other readers of JSON refuse: more levels than maxDepth, and numbers beyond the range of a

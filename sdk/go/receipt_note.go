@@ -22,6 +22,8 @@ const (
 	// The types of keys: that of a log signs a text, that of a witness signs a text and a time.
 	logKind     = 1
 	witnessKind = 4
+	// maxTime is the last second of the year 9999. Many languages have no later time.
+	maxTime = 253_402_300_799
 )
 
 // verifierKey is a public key with its name: a vkey of C2SP.
@@ -156,7 +158,7 @@ func (s noteSignature) cosignedAt(text string, key verifierKey) (uint64, bool) {
 	}
 	at := binary.BigEndian.Uint64(s.content)
 	message := fmt.Sprintf("cosignature/v1\ntime %d\n%s", at, text)
-	return at, at < 1<<63 && ed25519.Verify(key.public[:], []byte(message), s.content[8:])
+	return at, at <= maxTime && ed25519.Verify(key.public[:], []byte(message), s.content[8:])
 }
 
 // signedCheckpoint is size and root of a tree, signed by its log.
@@ -186,7 +188,8 @@ func readCheckpoint(content string) (*signedCheckpoint, error) {
 		return nil, wrongForm
 	}
 	parts := strings.Split(lines[0], "/")
-	if len(parts) != 3 || parts[0] != "trade-thesis" || parts[2] == "" {
+	isKnown := len(parts) == 3 && (parts[1] == "live" || parts[1] == "sandbox")
+	if !isKnown || parts[0] != "trade-thesis" || parts[2] == "" {
 		return nil, invalid("origin", "%q is not a log of this service", lines[0])
 	}
 	return &signedCheckpoint{note: signed, origin: lines[0], dataset: parts[1], size: size, root: root}, nil
@@ -198,9 +201,6 @@ func (c *signedCheckpoint) lines() string {
 }
 
 func (c *signedCheckpoint) checkLivemode(livemode bool) error {
-	if c.dataset != "live" && c.dataset != "sandbox" {
-		return invalid("origin", "%q is not a log of this service", c.origin)
-	}
 	if livemode != (c.dataset == "live") {
 		return invalid("livemode", "it says livemode %t, but the log is of %s", livemode, c.dataset)
 	}
@@ -256,7 +256,7 @@ func decodeBase64(text string) ([]byte, error) {
 
 func parseNumber(text string) (uint64, bool) {
 	number, err := strconv.ParseUint(text, 10, 64)
-	return number, err == nil && strconv.FormatUint(number, 10) == text
+	return number, err == nil && number <= maxInteger && strconv.FormatUint(number, 10) == text
 }
 
 func parseHash(text string) (treeHash, bool) {

@@ -179,6 +179,26 @@ func TestAReceiptIsUTF8(t *testing.T) {
 	}
 }
 
+func TestTheEarliestCosignatureCounts(t *testing.T) {
+	var vectors struct{ Keys map[string]string }
+	readVectors(t, &vectors)
+	content := readVectorFile(t, "valid/cosigned-twice.json")
+	verified, err := VerifyReceipt(content, nil, []string{vectors.Keys["witness"]})
+	if err != nil || verified.Witnesses[0].At.Unix() != 1_790_000_000 {
+		t.Errorf("%+v: %v", verified, err)
+	}
+}
+
+func TestAReceiptHasOneMiBAtMost(t *testing.T) {
+	content := readVectorFile(t, "valid/plain.json")
+	for size, isValid := range map[int]bool{maxBytes: true, maxBytes + 1: false} {
+		padded := append(bytes.Clone(content), bytes.Repeat([]byte(" "), size-len(content))...)
+		if _, err := VerifyReceipt(padded, nil, nil); (err == nil) != isValid {
+			t.Errorf("%d: %v", size, err)
+		}
+	}
+}
+
 // A receipt of the API that a program writes to a file is still valid.
 func TestAReceiptOfTheAPIStaysValid(t *testing.T) {
 	for _, name := range []string{"valid/escapes.json", "valid/more-fields.json", "valid/hostile-names.json"} {

@@ -70,58 +70,94 @@ func parseProof(text string) (index uint64, path []treeHash, checkpoint string, 
 	return index, path, checkpoint, true
 }
 
+// maxTimeMS is the last millisecond of the year 9999.
+const maxTimeMS = maxTime*1000 + 999
+
 // readFileEntry reads the entry of an archive file, which is a message of protobuf.
 func readFileEntry(stored []byte) (*ReceiptFile, bool) {
-	numbers, texts, isMessage := readMessage(stored)
-	content, isOfFile := texts[17]
-	if !isMessage || !isOfFile {
+	entry, isMessage := readMessage(stored)
+	if !isMessage || len(entry[17]) == 0 {
 		return nil, false
 	}
-	of, text, isMessage := readMessage(content)
-	isText := utf8.Valid(text[1]) && utf8.Valid(text[2]) && utf8.Valid(text[6])
+	isComplete := true
+	content, recordedAt := entry.bytes(17, &isComplete), entry.number(2, &isComplete)
+	file, isMessage := readMessage(content)
+	if !isMessage {
+		return nil, false
+	}
+	date, kind, hash := file.bytes(1, &isComplete), file.bytes(2, &isComplete), file.bytes(6, &isComplete)
+	isText := utf8.Valid(date) && utf8.Valid(kind) && utf8.Valid(hash)
+	position, rows, size := file.number(3, &isComplete), file.number(4, &isComplete), file.number(5, &isComplete)
+	if !isText || !isComplete || recordedAt > maxTimeMS {
+		return nil, false
+	}
 	return &ReceiptFile{
-		Date: string(text[1]), Kind: string(text[2]), SHA256: string(text[6]),
-		Position: of[3], Rows: of[4], Bytes: of[5],
-		RecordedAt: time.UnixMilli(int64(numbers[2])).UTC(),
-	}, isMessage && isText
+		Date: string(date), Kind: string(kind), SHA256: string(hash),
+		Position: position, Rows: rows, Bytes: size,
+		RecordedAt: time.UnixMilli(int64(recordedAt)).UTC(),
+	}, true
 }
 
-// readMessage reads the numbers and texts of a message of protobuf. It skips fields of a fixed size.
-func readMessage(message []byte) (numbers map[uint64]uint64, texts map[uint64][]byte, isMessage bool) {
-	numbers, texts = map[uint64]uint64{}, map[uint64][]byte{}
+// messageFields has the values of the fields of a message: uint64, []byte, and nil for a number of a fixed size, which
+// no field of an entry is. Libraries differ in what they do with several values of a field, so they are refused.
+type messageFields map[uint64][]any
+
+func (f messageFields) number(field uint64, isRight *bool) uint64 {
+	if len(f[field]) == 0 {
+		return 0
+	}
+	number, isNumber := f[field][0].(uint64)
+	*isRight = *isRight && isNumber && len(f[field]) == 1
+	return number
+}
+
+func (f messageFields) bytes(field uint64, isRight *bool) []byte {
+	if len(f[field]) == 0 {
+		return nil
+	}
+	content, areBytes := f[field][0].([]byte)
+	*isRight = *isRight && areBytes && len(f[field]) == 1
+	return content
+}
+
+// readMessage reads the fields of a message of protobuf.
+func readMessage(message []byte) (messageFields, bool) {
+	fields := messageFields{}
 	for len(message) > 0 {
 		tag, size := binary.Uvarint(message)
-		if size <= 0 {
-			return nil, nil, false
+		field, length := tag>>3, uint64(0)
+		if size <= 0 || field < 1 || field >= 1<<29 {
+			return nil, false
 		}
 		message = message[size:]
-		var value uint64
-		length := uint64(0)
 		switch tag & 7 {
 		case 0, 2:
-			if value, size = binary.Uvarint(message); size <= 0 {
-				return nil, nil, false
+			value, size := binary.Uvarint(message)
+			if size <= 0 {
+				return nil, false
 			}
 			message = message[size:]
-			if tag&7 == 2 {
-				length = value
-			} else {
-				numbers[tag>>3] = value
+			if tag&7 == 0 {
+				fields[field] = append(fields[field], value)
+				continue
 			}
+			length = value
 		case 1:
 			length = 8
 		case 5:
 			length = 4
 		default:
-			return nil, nil, false
+			return nil, false
 		}
 		if length > uint64(len(message)) {
-			return nil, nil, false
+			return nil, false
 		}
+		var value any
 		if tag&7 == 2 {
-			texts[tag>>3] = message[:length]
+			value = message[:length]
 		}
+		fields[field] = append(fields[field], value)
 		message = message[length:]
 	}
-	return numbers, texts, true
+	return fields, true
 }

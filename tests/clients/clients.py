@@ -302,6 +302,11 @@ async def receipts_go(service):
     await receipts.go(service)
 
 
+async def receipts_tlog(service):
+    """The same by a package of Python, which also builds the tree from the tiles."""
+    await receipts.tlog(service)
+
+
 async def receipts_page(service):
     """The page that checks receipts judges the vectors and a receipt in Chromium, also from a disk without network."""
     file, *_ = await receipts.live(service)

@@ -41,3 +41,8 @@ def without(document, *path):
 def with_field(document, field):
     """The text of a document with one more field, which is given as JSON."""
     return swapped(dump(document), "{", "{\n " + field + ",")
+
+
+def in_list(value):
+    """The values of an object, and of the objects in it, in the order of their names."""
+    return [in_list(value[name]) for name in sorted(value)] if isinstance(value, dict) else value

@@ -6,6 +6,7 @@ It needs `cryptography` and `rfc8785`."""
 import base64
 import hashlib
 import json
+import re
 
 import rfc8785
 from cryptography.exceptions import InvalidSignature
@@ -17,6 +18,11 @@ SIGNATURE, COSIGNATURE = 1, 4
 SALT_BYTES = 16
 MAX_SIGNATURES = 64
 MAX_LEVELS = 127
+# The last second of the year 9999.
+MAX_TIME = 253_402_300_799
+NAME = re.compile(r"[^+\s\x00-\x1f\x7f-\x9f]+")
+# A parser of Rust reads the text in a field of this name as JSON, and no other parser does.
+RAW_VALUE = "$serde_json::private::RawValue"
 # The field of a stored entry that is about an archive file.
 FILE_FIELD = 17
 
@@ -150,7 +156,7 @@ def read_key(text):
     name, given, encoded = parts
     data = decode(encoded, "key")
     demand(len(data) == 33 and data[0] in (SIGNATURE, COSIGNATURE), "key: not of Ed25519")
-    demand(name and key_id(name, data[0], data[1:]).hex() == given, "key: another id")
+    demand(NAME.fullmatch(name) and key_id(name, data[0], data[1:]).hex() == given, "key: another id")
     return name, data[0], data[1:]
 
 
@@ -162,7 +168,7 @@ def read_note(note):
     signatures = []
     for line in rest[:-1].split("\n"):
         parts = line.split(" ")
-        demand(len(parts) == 3 and parts[0] == "—" and parts[1] and "+" not in parts[1], "note: no signature line")
+        demand(len(parts) == 3 and parts[0] == "—" and NAME.fullmatch(parts[1]), "note: no signature line")
         data = decode(parts[2], "signature")
         demand(len(data) > 4, "signature: too short")
         signatures.append((parts[1], data[:4], data[4:]))
@@ -182,6 +188,7 @@ def signed_at(note, key):
         if kind == COSIGNATURE:
             demand(len(data) == 72, "cosignature: another length")
             time, data = int.from_bytes(data[:8], "big"), data[8:]
+            demand(time <= MAX_TIME, "cosignature: after the year 9999")
             message = f"cosignature/v1\ntime {time}\n{text}"
         try:
             Ed25519PublicKey.from_public_bytes(public).verify(data, message.encode())
@@ -263,9 +270,10 @@ def file_evidence(receipt):
     """The hash of the stored entry, which must be about the file that the receipt names."""
     stored = decode(receipt["entry"], "entry")
     demand(sha256(stored).hex() == receipt["evidence"], "evidence: not the hash of the entry")
-    content = protobuf_fields(stored).get(FILE_FIELD)
-    demand(isinstance(content, bytes), "entry: not of a file")
-    file = protobuf_fields(content)
+    entry = protobuf_fields(stored, {2: int, FILE_FIELD: bytes})
+    demand(FILE_FIELD in entry, "entry: not of a file")
+    demand(entry.get(2, 0) < (MAX_TIME + 1) * 1000, "entry: after the year 9999")
+    file = protobuf_fields(entry[FILE_FIELD], {1: bytes, 2: bytes, 3: int, 4: int, 5: int, 6: bytes})
     named = [receipt[name].encode() for name in ("date", "kind", "sha256")]
     demand([file.get(number, b"") for number in (1, 2, 6)] == named, "file: another one")
     return sha256(stored)
@@ -289,8 +297,8 @@ def protobuf(fields):
     return message
 
 
-def protobuf_fields(message):
-    """The fields of a protobuf message: whole numbers, and the bytes of texts and messages."""
+def protobuf_fields(message, known):
+    """The known fields of a protobuf message: whole numbers, and the bytes of texts and messages."""
     fields, at = {}, 0
 
     def varint():
@@ -302,19 +310,21 @@ def protobuf_fields(message):
             at += 1
             number |= (byte & 127) << shift
             if byte < 128:
+                demand(number < 1 << 64, "protobuf: a number that is too large")
                 return number
         raise Invalid("protobuf: a number that is too long")
 
     while at < len(message):
         field, kind = divmod(varint(), 8)
-        if kind == 0:
-            fields[field] = varint()
-            continue
-        demand(kind in (1, 2, 5), "protobuf: another type")
-        length = varint() if kind == 2 else 4 if kind == 5 else 8
-        demand(at + length <= len(message), "protobuf: cut off")
-        fields[field] = message[at : at + length]
-        at += length
+        demand(kind in (0, 1, 2, 5) and 1 <= field < 1 << 29, "protobuf: another type")
+        value = varint() if kind in (0, 2) else 4 if kind == 5 else 8
+        if kind != 0:
+            demand(at + value <= len(message), "protobuf: cut off")
+            at += value
+            value = message[at - value : at] if kind == 2 else None
+        if field in known:
+            demand(field not in fields and isinstance(value, known[field]), "protobuf: twice, or another type")
+            fields[field] = value
     return fields
 
 
@@ -354,6 +364,7 @@ def fraction(text):
 def unique(pairs):
     fields = dict(pairs)
     demand(len(fields) == len(pairs), "an object has two fields of one name")
+    demand(RAW_VALUE not in fields, "a field that parsers read differently")
     return fields
 
 

@@ -4,6 +4,9 @@ import json
 
 from receipt_edits import changed, dump, swapped, with_field, without, written
 
+RAW_VALUE = '"$serde_json::private::RawValue"'
+ESCAPED_DOLLAR = "\\u0024"
+
 
 def unreadable(valid):
     """Texts that are no document at all."""
@@ -13,6 +16,8 @@ def unreadable(valid):
     yield from ambiguous(valid)
     yield from broken(valid)
     yield "index-6.0", written(valid["plain"], "index", "6.0")
+    for power in (53, 64):
+        yield f"index-field-2-to-{power}", written(valid["plain"], "index", str(1 << power))
     yield "key-number", dump(changed(valid["plain"], "keys", [1]))
     yield "other-object", dump({"object": "thesis"})
     yield "file-without-date", dump(without(valid["archive-file"], "date"))
@@ -33,6 +38,9 @@ def ambiguous(valid):
     yield "two-names", swapped(text, '"handle":', '"handle": "@bob",\n   "handle":')
     yield "two-equal-fields", swapped(text, '"livemode":', '"livemode": true,\n "livemode":')
     yield "two-unknown-fields", swapped(text, "{", '{\n "later": [[{"a": {}, "b": 1, "a": {}}]],')
+    yield "two-control-names", with_field(valid["plain"], '"later": {"\\u0000": 1, "\\u0000": 2}')
+    yield "two-byte-order-marks", with_field(valid["plain"], '"\ufeff": 1, "\\ufeff": 2')
+    yield "two-prototypes", with_field(valid["plain"], '"later": {"__proto__": 1, "__proto__": {}}')
     yield "two-verdicts", swapped(dump(valid["statement"]), '"verified":', '"verified": true,\n  "verified":')
 
 
@@ -58,12 +66,35 @@ def broken(valid):
         "number-too-large": '"later": 1e999',
         "leading-zero": '"later": 07',
         "control-character": '"later": "\u0001"',
+        "control-character-in-name": '"a\tb": 1',
+        "nul": '"later": "\0"',
+        "newline-in-text": '"later": "a\nb"',
+        "escaped-quote": '"later": "\\\'"',
+        "hexadecimal-escape": '"later": "\\x41"',
+        "short-escape": '"later": "\\u41"',
+        "plus-one": '"later": +1',
+        "point-five": '"later": .5',
+        "comment": '"later": /* 1 */ 1',
+        "comma-in-list": '"later": [1,]',
+        "apostrophes": "'later': 1",
+        "no-break-space": '"later":\u00a01',
+        "line-separator": '"later":\u20281',
+        "form-feed": '"later":\f1',
+        "byte-order-mark-inside": '"later":\ufeff1',
+        # A parser of Rust may read the text in such a field as JSON.
+        "raw-value": f'"later": {{{RAW_VALUE}: "1"}}',
+        "raw-value-escaped": f'"later": [{{"a": 1, {RAW_VALUE.replace("$", ESCAPED_DOLLAR)}: 1}}]',
         "too-deep": f'"later": {"[" * 127}{"]" * 127}',
         "entry-null": '"entry": null',
     }.items():
         yield name, with_field(valid["plain"], field)
     yield "surrogate-in-statement", with_field(valid["statement"], '"later": "\\ud83d"')
+    recorded = valid["plain"]["evidence"]
+    hidden = json.dumps(json.dumps(recorded))
+    yield "raw-value-evidence", swapped(dump(valid["plain"] | {"evidence": 0}), ": 0", f": {{{RAW_VALUE}: {hidden}}}")
     yield "byte-order-mark", "\ufeff" + dump(valid["plain"])
     yield "trailing-text", dump(valid["plain"]) + "{}"
+    yield "trailing-nul", dump(valid["plain"]) + "\0"
+    yield "trailing-byte-order-mark", dump(valid["plain"]) + "\ufeff"
     yield "object-in-list", swapped(dump(valid["plain"]), '"receipt"', '["receipt"]')
     yield "upper-case-name", swapped(dump(valid["plain"]), '"livemode"', '"Livemode"')

@@ -6,33 +6,17 @@
 import pathlib
 import sys
 
-from receipt_edits import changed, dump, swapped, with_field, without, written
-from receipt_formats import COSIGNATURE, FILE_FIELD, Key, canonical, checkpoint_text, consistency, encode, inclusion
-from receipt_formats import leaf_hash, node_hash, protobuf, root, sha256, statement_text
+from receipt_edits import changed, dump, in_list, swapped, with_field, without, written
+from receipt_formats import canonical, consistency, encode, inclusion, leaf_hash, node_hash, protobuf, root, sha256
+from receipt_entries import odd_entries, wrong_entries
+from receipt_log import FILE, FILE_SEQUENCE, KEY, LIVE, OTHER_KEY, OTHER_WITNESS, PLAIN, SANDBOX, SANDBOX_KEY, SIZE
+from receipt_log import WITNESS, WITNESSED_AT, Log, entry_fields, evidence, file_entry
 from receipt_mutations import FILES as MUTATED
 from receipt_mutations import mutations
+from receipt_signers import many_signers, wrong_signers
+from receipt_spellings import odd_documents, other_spellings, url_safe_spellings
 from receipt_unreadable import unreadable
 
-GENERATION = "0f1e2d3c4b5a69788796a5b4c3d2e1f0"
-LIVE, SANDBOX = f"trade-thesis/live/{GENERATION}", f"trade-thesis/sandbox/{GENERATION}"
-# Leaves of the tree; the receipts' entries are among them.
-SIZE = 300
-# The entry about an archive file.
-FILE_SEQUENCE = 200
-# The time of the cosignatures, in seconds.
-WITNESSED_AT = 1_790_000_000
-
-
-def seed(name):
-    return sha256(f"test vectors of receipts: {name}".encode())
-
-
-KEY, SANDBOX_KEY = Key(LIVE, seed("live")), Key(SANDBOX, seed("sandbox"))
-OTHER_KEY = Key(LIVE, seed("another key"))
-WITNESS = Key("witness.example/one", seed("witness"), COSIGNATURE)
-OTHER_WITNESS = Key("witness.example/two", seed("another witness"), COSIGNATURE)
-
-PLAIN = "Glass demand is back, so I hold $RUN."
 TEXTS = {
     "plain": PLAIN,
     "umlauts": "Größe übertrifft Mäßigung: ÄÖÜäöüß, déjà vu, Ångström, I\u0307stanbul.",
@@ -47,105 +31,6 @@ TEXTS = {
 
 # Letters that control a terminal or turn the direction of a text.
 HOSTILE = "\u202e\u2066\u001b[2J\u200f"
-
-
-def evidence(sequence, text, kind="thesis.created", dataset="live"):
-    created = {
-        "type": kind,
-        "dataset": dataset,
-        "sequence": sequence,
-        "thesis_id": f"th_{sequence:024}",
-        "profile": {"id": "fp_9sr15t0vwj9rd7z9dqe3s4yw", "handle": "@ann"},
-        "token": {"id": "tk_9z8y7x6w5v4t3s2r1q0p9n8m", "chain": "base", "address": "0xRuN", "symbol": "$RUN"},
-        "text": text,
-        "created_at": "2026-11-23T20:39:28.928Z",
-        "recorded_at": "2026-11-23T20:39:29.004Z",
-    }
-    if kind == "thesis.deleted":
-        del created["text"]
-    return created
-
-
-def salt_of(index):
-    return sha256(b"salt", index.to_bytes(8, "big"))[:16]
-
-
-FILE = {
-    "date": "2026-11-23",
-    "kind": "theses",
-    "position": 180,
-    "rows": 2,
-    "bytes": 4_711,
-    "sha256": sha256(b"the bytes of a file").hex(),
-}
-
-
-def file_entry(sequence, file):
-    """The entry about an archive file, as the log stores it."""
-    content = protobuf(dict(enumerate(file.values(), 1)))
-    return protobuf({1: f"ent_{sequence:024}", 2: 1_795_478_705_123, FILE_FIELD: content, 15: salt_of(sequence - 1)})
-
-
-def entry_fields(stored):
-    return {"evidence": sha256(stored).hex(), "entry": encode(stored)}
-
-
-class Log:
-    """A log of made-up entries, some of which have evidence."""
-
-    def __init__(self, key, size=SIZE):
-        self.key = key
-        self.leaves = [leaf_hash(sha256(key.name.encode(), number.to_bytes(8, "big"))) for number in range(size)]
-        self.salts = {}
-
-    def put(self, index, content):
-        salt = salt_of(index)
-        self.leaves[index] = leaf_hash(sha256(salt, content))
-        self.salts[index] = salt
-
-    def record(self, recorded):
-        self.put(recorded["sequence"] - 1, canonical(recorded))
-
-    def checkpoint(self, signers, size=None):
-        leaves = self.leaves[:size]
-        text = checkpoint_text(self.key.name, len(leaves), root(leaves))
-        return text + "\n" + "".join(signer.sign(text, WITNESSED_AT) for signer in signers)
-
-    def receipt(self, recorded, signers=None, size=None):
-        subject = {"thesis_id": recorded["thesis_id"], "evidence": recorded}
-        return self.prove(recorded["sequence"] - 1, subject, signers, size)
-
-    def file_receipt(self, sequence, file):
-        """The receipt of the entry about an archive file, which it adds to the log."""
-        stored = file_entry(sequence, file)
-        self.put(sequence - 1, sha256(stored))
-        named = {name: file[name] for name in ("date", "kind", "sha256")}
-        return self.prove(sequence - 1, named | entry_fields(stored))
-
-    def prove(self, index, subject, signers=None, size=None):
-        signers = signers or [self.key]
-        hashes = "".join(f"{encode(hashed)}\n" for hashed in inclusion(index, self.leaves[:size]))
-        return {
-            "object": "receipt",
-            **subject,
-            "salt": encode(self.salts[index]),
-            "index": index,
-            "proof": f"c2sp.org/tlog-proof@v1\nindex {index}\n{hashes}\n{self.checkpoint(signers, size)}",
-            "keys": [str(signer) for signer in signers if signer.kind != COSIGNATURE],
-            "livemode": self.key.name == LIVE,
-        }
-
-    def statement(self, claim, verdict):
-        text = statement_text(self.key.name, len(self.leaves), root(self.leaves), claim, verdict)
-        return {
-            "object": "statement",
-            "claim": claim,
-            "verdict": verdict,
-            "checkpoint": self.checkpoint([self.key]),
-            "signature": self.key.sign(text),
-            "keys": [str(self.key)],
-            "livemode": self.key.name == LIVE,
-        }
 
 
 def documents():
@@ -186,6 +71,9 @@ def documents():
     fields = f'"later": ["\\\\ud83d", "\\ud83d\\ude80", {"[" * 125}{"]" * 125}]'
     yield "unknown-fields", with_field(log.receipt(recorded["plain"]), fields), {}
     yield "statement", log.statement(claim, verdict), {"trusted": [str(KEY)]}
+    yield from odd_documents(log.receipt(recorded["plain"]))
+    yield from many_signers(log.receipt(recorded["plain"]))
+    yield from odd_entries()
 
 
 def wrong_documents(valid):
@@ -209,6 +97,11 @@ def wrong_documents(valid):
     yield "rounded", written(valid["more-fields"], "ä", "9007199254740990.6"), {}, "number"
     yield "too-large", written(valid["more-fields"], "ä", "9007199254740993"), {}, "number"
     yield "evidence-number", changed(plain, "evidence", 5), {}, "evidence"
+    # Readers that fill the fields of a type may take a list of their values for them.
+    yield "evidence-in-list", changed(plain, "evidence", in_list(plain["evidence"])), {}, "evidence"
+    profile = in_list(plain["evidence"]["profile"])
+    yield "profile-in-list", changed(plain, "evidence", "profile", profile), {}, "evidence"
+    yield "type-in-object", changed(plain, "evidence", "type", {"thesis.created": None}), {}, "evidence"
     yield "evidence-without-handle", without(plain, "evidence", "profile", "handle"), {}, "evidence"
     yield "beyond", valid_but_shorter(plain), {}, "beyond"
     yield "other-thesis", changed(plain, "thesis_id", other["thesis_id"]), {}, "thesis"
@@ -224,6 +117,8 @@ def wrong_documents(valid):
     yield "hashes-of-the-last-leaf", changed(plain, "proof", moved), {}, "length"
     yield "missing-hash", changed(plain, "proof", "\n".join(lines[:2] + lines[3:])), {}, "length"
     yield "one-hash-more", changed(plain, "proof", "\n".join(lines[:3] + lines[2:])), {}, "length"
+    many = swapped(proof, lines[2], "\n".join(lines[2:3] * 70))
+    yield "seventy-hashes", changed(plain, "proof", many), {}, "length"
     yield "changed-hash", changed(plain, "proof", swapped(proof, lines[2], encode(bytes(32)))), {}, "root"
     yield "cut-off-proof", changed(plain, "proof", proof[: len(proof) // 2]), {}, "form"
     yield "changed-root", changed(plain, "proof", swapped(proof, root_line, encode(bytes(32)))), {}, "signature"
@@ -246,23 +141,11 @@ def wrong_documents(valid):
     yield "changed-verdict", changed(statement, "verdict", "verified", True), {}, "signature"
     yield "changed-claim", changed(statement, "claim", "handle", "@bob"), {}, "signature"
     yield "statement-signature", changed(statement, "signature", statement["signature"][:-1]), {}, "form"
+    yield from wrong_signers(plain)
     yield from other_spellings(plain)
+    yield from url_safe_spellings(valid["archive-file"])
     yield from wrong_file_receipts(valid["archive-file"])
-
-
-def other_spellings(receipt):
-    """Receipts with the same bytes in another spelling, which lenient readers take."""
-    salt, proof = receipt["salt"], receipt["proof"]
-    yield "salt-without-padding", changed(receipt, "salt", salt.rstrip("=")), {}, "salt"
-    yield "salt-with-newline", changed(receipt, "salt", salt + "\n"), {}, "salt"
-    # The last letter before the padding has four bits that mean nothing.
-    trailing = salt[:21] + chr(ord(salt[21]) + 1) + "=="
-    yield "salt-with-more-bits", changed(receipt, "salt", trailing), {}, "salt"
-    yield "proof-with-crlf", changed(receipt, "proof", proof.replace("\n", "\r\n")), {}, "form"
-    yield "hash-without-padding", changed(receipt, "proof", swapped(proof, "=\n", "\n")), {}, "form"
-    yield "index-07", changed(receipt, "proof", swapped(proof, "index 6\n", "index 06\n")), {}, "form"
-    upper_case = swapped(str(KEY), KEY.id.hex(), KEY.id.hex().upper())
-    yield "key-id-in-upper-case", changed(receipt, "keys", [upper_case]), {}, "key"
+    yield from wrong_entries()
 
 
 def wrong_file_receipts(receipt):
@@ -336,7 +219,7 @@ def files():
     for name, text in unreadable(valid):
         add("unreadable", name, text, {}, "unreadable")
     keys = {"log": KEY, "sandbox": SANDBOX_KEY, "other": OTHER_KEY, "witness": WITNESS, "other_witness": OTHER_WITNESS}
-    shown = [valid[name]["evidence"] for name in (*TEXTS, "more-fields")]
+    shown = [valid[name]["evidence"] for name in (*TEXTS, "more-fields", "odd-names")]
     index = {
         "keys": {name: str(key) for name, key in keys.items()},
         "canonical": [{"value": value, "json": canonical(value).decode()} for value in shown],

@@ -18,10 +18,13 @@ const PHRASES = {
   number: /The field evidence\.\S+ has a number that is not whole/,
   evidence: /evidence is not complete/,
   salt: /salt does not have 16 bytes|salt is not base64/,
-  form: /no checkpoint|no signatures|line that is no signature|not base64|another form|lacks its|is not a number/,
+  form: new RegExp(
+    "no checkpoint|no signatures|line that is no signature|not base64|another form|lacks its|is not a number|" +
+      "too many signatures|control characters|signature of the checkpoint is too short|proof does not begin with",
+  ),
   origin: /not a log of this service/,
   thesis: /another thesis than its evidence/,
-  entry: /not the SHA-256 of the entry|not that of an archive file/,
+  entry: /not the SHA-256 of the entry|not that of an archive file|entry is not base64/,
   file: /another archive file than its entry/,
   index: /index of the receipt/,
   sequence: /sequence number/,

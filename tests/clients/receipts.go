@@ -3,7 +3,6 @@
 package main
 
 import (
-	"bytes"
 	"crypto/ed25519"
 	"crypto/sha256"
 	"encoding/base64"
@@ -15,9 +14,11 @@ import (
 	"log"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"golang.org/x/mod/sumdb/note"
 	"golang.org/x/mod/sumdb/tlog"
@@ -65,6 +66,12 @@ type vectors struct {
 	}
 }
 
+const (
+	maxSignatures = 64
+	// maxTime is the last second of the year 9999.
+	maxTime = 253_402_300_799
+)
+
 // witness verifies the cosignatures of C2SP, which note does not know.
 type witness struct {
 	name string
@@ -78,14 +85,16 @@ func (w witness) Verify(text, signature []byte) bool {
 	if len(signature) != 8+ed25519.SignatureSize {
 		return false
 	}
-	message := fmt.Sprintf("cosignature/v1\ntime %d\n%s", binary.BigEndian.Uint64(signature), text)
-	return ed25519.Verify(w.key, []byte(message), signature[8:])
+	time := binary.BigEndian.Uint64(signature)
+	message := fmt.Sprintf("cosignature/v1\ntime %d\n%s", time, text)
+	return time <= maxTime && ed25519.Verify(w.key, []byte(message), signature[8:])
 }
 
 // verifier reads the key of a log or of a witness.
 func verifier(text string) (note.Verifier, error) {
 	parts := strings.SplitN(text, "+", 3)
-	if len(parts) != 3 || strings.ToLower(parts[1]) != parts[1] {
+	// encoding/base64 skips newlines.
+	if len(parts) != 3 || strings.ToLower(parts[1]) != parts[1] || strings.ContainsAny(text, "\r\n") {
 		return nil, errors.New("not a key")
 	}
 	key, err := base64.StdEncoding.DecodeString(parts[2])
@@ -109,7 +118,28 @@ func signed(text, key string) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return opened.Text, nil
+	return opened.Text, checkSignatures(text[len(opened.Text)+1:], opened.Text, known)
+}
+
+// checkSignatures checks what note does not: the number of signatures, control characters in their names, and each
+// signature by a key instead of the first one.
+func checkSignatures(lines, text string, known note.Verifier) error {
+	isControl := func(letter rune) bool { return letter != '\n' && unicode.IsControl(letter) }
+	if strings.Count(lines, "\n") > maxSignatures || strings.ContainsFunc(lines, isControl) {
+		return errors.New("too many signatures, or a control character in a name")
+	}
+	for _, line := range strings.Split(strings.TrimSuffix(lines, "\n"), "\n") {
+		name, encoded, _ := strings.Cut(strings.TrimPrefix(line, "\u2014 "), " ")
+		content, err := base64.StdEncoding.DecodeString(encoded)
+		if err != nil {
+			return err
+		}
+		isByKey := name == known.Name() && binary.BigEndian.Uint32(content) == known.KeyHash()
+		if isByKey && !known.Verify([]byte(text), content[4:]) {
+			return errors.New("a signature is wrong")
+		}
+	}
+	return nil
 }
 
 func hashOf(line string) (tlog.Hash, error) { return tlog.ParseHash(line) }
@@ -117,22 +147,13 @@ func hashOf(line string) (tlog.Hash, error) { return tlog.ParseHash(line) }
 // verify returns why a document proves nothing.
 func verify(content []byte, trusted, witnesses []string) error {
 	var doc document
-	if err := decode(content, &doc); err != nil {
+	exact, err := decodeExactly(content, &doc)
+	if err != nil {
 		return err
 	}
-	if err := check(content); err != nil {
-		return err
-	}
-	// encoding/json ignores the case of names, and takes null for a text that is absent.
-	var exact map[string]any
-	if err := decode(content, &exact); err != nil {
-		return err
-	}
+	// encoding/json takes null for a text that is absent.
 	if entry, isThere := exact["entry"]; exact["livemode"] == nil || (isThere && entry == nil) {
 		return errors.New("a field is missing")
-	}
-	if !namesAreUnique(json.NewDecoder(bytes.NewReader(content))) {
-		return errors.New("an object has two fields of one name")
 	}
 	// encoding/json skips newlines in base64, and bits that mean nothing.
 	if salt, isThere := exact["salt"]; isThere && salt != base64.StdEncoding.EncodeToString(doc.Salt) {
@@ -161,7 +182,6 @@ func verify(content []byte, trusted, witnesses []string) error {
 	}
 	var text string
 	for _, key := range append(slices.Clone(doc.Keys), witnesses...) {
-		var err error
 		if text, err = signed(checkpoint, key); err != nil {
 			return err
 		}
@@ -225,38 +245,39 @@ func fileEvidence(doc document, _ string, _ int64) ([]byte, error) {
 	if doc.Evidence != hex.EncodeToString(hash[:]) {
 		return nil, errors.New("the evidence is not the hash of the entry")
 	}
-	entry, err := fields(doc.Entry)
+	entry, err := fields(doc.Entry, map[uint64]any{2: uint64(0), 17: ""})
 	if err != nil {
 		return nil, err
 	}
-	content, isFile := entry[17]
-	if !isFile {
-		return nil, errors.New("the entry is not about a file")
+	if entry[17] == "" || entry[2].(uint64) >= (maxTime+1)*1000 {
+		return nil, errors.New("the entry is not about a file, or after the year 9999")
 	}
-	file, err := fields(content)
+	known := map[uint64]any{1: "", 2: "", 3: uint64(0), 4: uint64(0), 5: uint64(0), 6: ""}
+	file, err := fields([]byte(entry[17].(string)), known)
 	if err != nil {
 		return nil, err
 	}
-	if string(file[1]) != doc.Date || string(file[2]) != doc.Kind || string(file[6]) != doc.SHA256 {
+	if file[1] != doc.Date || file[2] != doc.Kind || file[6] != doc.SHA256 {
 		return nil, errors.New("the entry is about another file")
 	}
 	return hash[:], nil
 }
 
-// fields reads the texts and messages in a protobuf message, and skips its numbers.
-func fields(message []byte) (map[uint64][]byte, error) {
-	found := map[uint64][]byte{}
-	cutOff := errors.New("the entry is cut off")
+// fields reads a protobuf message. Found has the known fields with their defaults: whole numbers, and texts or messages.
+// It refuses a known field of another type, and one that occurs twice.
+func fields(message []byte, found map[uint64]any) (map[uint64]any, error) {
+	cutOff, seen := errors.New("the entry is cut off"), map[uint64]bool{}
 	for len(message) > 0 {
 		tag, size := binary.Uvarint(message)
 		if size <= 0 {
 			return nil, cutOff
 		}
 		message = message[size:]
+		var value any
 		length, size := binary.Uvarint(message)
 		switch tag % 8 {
 		case 0:
-			length = 0
+			length, value = 0, length
 		case 1:
 			length, size = 8, 0
 		case 2:
@@ -269,9 +290,17 @@ func fields(message []byte) (map[uint64][]byte, error) {
 			return nil, cutOff
 		}
 		if tag%8 == 2 {
-			found[tag/8] = message[size:][:length]
+			value = string(message[size:][:length])
 		}
 		message = message[size:][length:]
+		field := tag / 8
+		known, isKnown := found[field]
+		if field < 1 || field >= 1<<29 || isKnown && (seen[field] || reflect.TypeOf(value) != reflect.TypeOf(known)) {
+			return nil, errors.New("a field twice, or of another type")
+		}
+		if isKnown {
+			found[field], seen[field] = value, true
+		}
 	}
 	return found, nil
 }

@@ -79,6 +79,13 @@ async def served(service):
     assert told["verdict"] == "valid" and told["is_trusted"], told
 
 
+async def tlog(service):
+    """A package for the logs of C2SP judges vectors, receipt, checkpoint and tiles as it should."""
+    file, *_ = await live(service)
+    program = pathlib.Path(__file__).with_name("receipt_tlog.py")
+    await run(os.environ["RECEIPTS_TLOG"], program, VECTORS, file, service.http)
+
+
 async def go(service):
     """Go's modules for signed notes and for trees judge the vectors, and a receipt of the service, as they should."""
     file, *_ = await live(service)

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"regexp"
 	"slices"
 	"strconv"
@@ -28,6 +29,31 @@ func decode(content []byte, into any) error {
 		return errors.New("something follows the JSON")
 	}
 	return nil
+}
+
+// fieldName matches the names of all fields of a document.
+var fieldName = regexp.MustCompile(`^[a-z0-9_]+$`)
+
+// decodeExactly reads a document by the exact names of its fields, which it also returns. It refuses JSON that readers
+// understand differently.
+func decodeExactly(content []byte, into any) (map[string]any, error) {
+	var exact map[string]any
+	if err := decode(content, &exact); err != nil {
+		return nil, err
+	}
+	if err := check(content); err != nil {
+		return nil, err
+	}
+	if !namesAreUnique(json.NewDecoder(bytes.NewReader(content))) {
+		return nil, errors.New("an object has two fields of one name, or one that a parser of Rust takes for JSON")
+	}
+	// encoding/json ignores the case of names, so it would take other fields for these.
+	maps.DeleteFunc(exact, func(name string, _ any) bool { return !fieldName.MatchString(name) })
+	fields, err := json.Marshal(exact)
+	if err != nil {
+		return nil, err
+	}
+	return exact, decode(fields, into)
 }
 
 // escape finds the escapes in JSON. A whole surrogate pair is one match, and half of a pair is in the group.
@@ -62,7 +88,8 @@ func check(content []byte) error {
 	}
 }
 
-// namesAreUnique tells whether no object has two fields of one name. The content must be JSON.
+// namesAreUnique tells whether no object has two fields of one name, and none has the field whose text serde_json of Rust
+// reads as JSON. The content must be JSON.
 func namesAreUnique(decoder *json.Decoder) bool {
 	token, _ := decoder.Token()
 	bracket, isBracket := token.(json.Delim)
@@ -73,7 +100,7 @@ func namesAreUnique(decoder *json.Decoder) bool {
 	for decoder.More() {
 		if bracket == '{' {
 			name, _ := decoder.Token()
-			if names[name] {
+			if names[name] || name == "$serde_json::private::RawValue" {
 				return false
 			}
 			names[name] = true

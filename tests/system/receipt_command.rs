@@ -76,6 +76,7 @@ fn phrases(wrong: &str) -> &'static [&'static str] {
             "is cut off",
             "is not JSON",
             "two fields `",
+            "an object has the field `",
             "neither a receipt nor",
             "is no complete receipt",
         ],

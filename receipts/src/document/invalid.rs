@@ -8,6 +8,9 @@ pub enum Unreadable {
     /// The file has no text.
     #[error("the file is empty")]
     Empty,
+    /// It has more bytes than [`crate::MAX_BYTES`].
+    #[error("the file is larger than 1 MiB, and a receipt has a few KiB")]
+    Size,
     /// It is no UTF-8.
     #[error("the file is not a text in UTF-8")]
     Encoding,
@@ -147,7 +150,7 @@ pub enum Invalid {
     #[error("the {0} lists no key")]
     NoKeys(&'static str),
     /// A listed key cannot be read.
-    #[error("the listed key `{key}` is not valid: {error}")]
+    #[error("the listed key `{}` is not valid: {error}", .key.escape_debug())]
     Key {
         /// The text.
         key: String,

@@ -274,7 +274,9 @@ fn a_changed_proof_is_refused_with_what_is_wrong() {
         replaced("/live/", "/sandbox/"),
         Invalid::Dataset { evidence: "live".to_owned(), log: "sandbox".to_owned() }
     );
-    assert_eq!(replaced("/live/", "/"), Invalid::Origin("trade-thesis/gen_1".to_owned()));
+    for other in ["/", "/other/"] {
+        assert_eq!(replaced("/live/", other), Invalid::Origin(format!("trade-thesis{other}gen_1")));
+    }
     let unsigned = Invalid::Unsigned { signed: "checkpoint", key: log_key().to_string() };
     assert_eq!(replaced("\u{2014} trade-thesis", "\u{2014} other"), unsigned);
     let mut receipt = receipt("text");
@@ -345,6 +347,8 @@ fn other_files_are_unreadable() {
     let whole = serde_json::to_vec(&receipt("text")).unwrap();
     let parse = |bytes: &[u8]| Document::parse(bytes).unwrap_err();
     assert_eq!(parse(b" \n"), Unreadable::Empty);
+    assert_eq!(parse(" ".repeat(MAX_BYTES).as_bytes()), Unreadable::Empty);
+    assert_eq!(parse(" ".repeat(MAX_BYTES + 1).as_bytes()), Unreadable::Size);
     assert_eq!(parse(&[0xff]), Unreadable::Encoding);
     assert_eq!(parse(&whole[..whole.len() / 2]), Unreadable::Truncated);
     // The page has the same limit.

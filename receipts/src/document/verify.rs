@@ -87,7 +87,7 @@ impl Document {
 impl Receipt {
     fn verify(&self, trusted: &[VerifierKey], witnesses: &[VerifierKey]) -> Result<VerifiedDocument, Invalid> {
         let canonical = to_canonical(&self.evidence).map_err(|error| Invalid::Number("evidence", error))?;
-        let evidence = Evidence::deserialize(&self.evidence).map_err(|error| Invalid::Evidence(error.to_string()))?;
+        let evidence = read_evidence(&self.evidence)?;
         let subject_fault = (self.thesis_id != evidence.thesis_id)
             .then(|| Invalid::Thesis { receipt: self.thesis_id.clone(), evidence: evidence.thesis_id.clone() });
         let entry = ProvenEntry {
@@ -101,6 +101,18 @@ impl Receipt {
             livemode: self.livemode,
         };
         entry.verify(Subject::Recorded(Box::new(evidence.clone())), trusted, witnesses)
+    }
+}
+
+/// Reads evidence by the names of its fields. `serde` alone also takes a list of the values for an object, and an
+/// object for the name of a variant.
+fn read_evidence(value: &Value) -> Result<Evidence, Invalid> {
+    let evidence = Evidence::deserialize(value).map_err(|error| Invalid::Evidence(error.to_string()))?;
+    let has = |name: &str, is_of_type: fn(&Value) -> bool| value.get(name).is_some_and(is_of_type);
+    if has("profile", Value::is_object) && has("token", Value::is_object) && has("type", Value::is_string) {
+        Ok(evidence)
+    } else {
+        Err(Invalid::Evidence("a field of it has another type".to_owned()))
     }
 }
 
@@ -227,19 +239,14 @@ impl<'a> SignedCheckpoint<'a> {
         let checkpoint = Checkpoint::parse(note.text()).ok_or(Invalid::CheckpointForm)?;
         let origin = note.text().lines().next().unwrap_or_default();
         let dataset = match origin.split('/').collect::<Vec<_>>()[..] {
-            ["trade-thesis", dataset, generation] if !generation.is_empty() => dataset,
+            ["trade-thesis", dataset @ ("live" | "sandbox"), generation] if !generation.is_empty() => dataset,
             _ => return Err(Invalid::Origin(origin.to_owned())),
         };
         Ok(Self { note, checkpoint, dataset })
     }
 
     fn check_livemode(&self, livemode: bool) -> Result<(), Invalid> {
-        let expected = match self.dataset {
-            "live" => true,
-            "sandbox" => false,
-            _ => return Err(Invalid::Origin(self.checkpoint.origin.clone())),
-        };
-        if livemode != expected {
+        if livemode != (self.dataset == "live") {
             return Err(Invalid::Livemode { livemode, log: self.dataset.to_owned() });
         }
         Ok(())

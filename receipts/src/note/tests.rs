@@ -63,6 +63,12 @@ fn a_cosignature_counts_at_its_own_time_only() {
     let at = |time| signing.cosign("w", text, time);
     let note = format!("{text}\n{}{}", at(9), at(8));
     assert_eq!(Note::parse(&note).unwrap().cosigned_at(&witness), Ok(Some(8)));
+    let later = |time| format!("{text}\n{}", at(time));
+    assert_eq!(Note::parse(&later(MAX_TIME)).unwrap().cosigned_at(&witness), Ok(Some(MAX_TIME)));
+    assert_eq!(
+        Note::parse(&later(MAX_TIME + 1)).unwrap().cosigned_at(&witness),
+        Err(NoteError::Signature("w".to_owned()))
+    );
     let mut bytes = BASE64_STANDARD.decode(at(8).trim_end().strip_prefix("\u{2014} w ").unwrap()).unwrap();
     bytes[11] = 7;
     let earlier = format!("{text}\n\u{2014} w {}\n", BASE64_STANDARD.encode(bytes));

@@ -71,6 +71,30 @@ class Receipts(unittest.TestCase):
                 receipts.verify(content)
             self.assertEqual(caught.exception.reason, "unreadable")
 
+    def test_a_document_has_one_mib_at_most(self) -> None:
+        text = (VECTORS / "valid/plain.json").read_text(encoding="utf-8")
+        space = " " * ((1 << 20) - len(text.encode()))
+        receipts.verify(text + space)
+        receipts.verify((text + space).encode())
+        of_two_bytes = text.replace("{", '{"later": "' + "\u00e4" * (1 << 19) + '",', 1)
+        for content in (text + space + " ", (text + space + " ").encode(), of_two_bytes):
+            with self.assertRaises(receipts.ReceiptError) as caught:
+                receipts.verify(content)
+            self.assertEqual(caught.exception.reason, "unreadable")
+
+    def test_a_malformed_key_is_an_error_of_its_own(self) -> None:
+        content = (VECTORS / "valid/plain.json").read_bytes()
+        key = INDEX["keys"]["log"]
+        for keys in ({"trusted": [key, "no key"]}, {"trusted": [key[:-1]]}, {"witnesses": ["no key"]}):
+            with self.assertRaises(receipts.ReceiptError) as caught:
+                receipts.verify(content, **keys)
+            self.assertEqual(caught.exception.reason, "key")
+
+    def test_the_earliest_cosignature_counts(self) -> None:
+        witness = [INDEX["keys"]["witness"]]
+        verified = receipts.verify((VECTORS / "valid/cosigned-twice.json").read_bytes(), witnesses=witness)
+        self.assertEqual(verified.witnesses[0].at.timestamp(), 1_790_000_000)
+
 
 if __name__ == "__main__":
     unittest.main()

@@ -3,13 +3,15 @@ import { demand } from "./receipt_error.js";
 
 /** A receipt has few levels. The command has the same limit. */
 const MAX_DEPTH = 127;
+/** A parser of Rust reads the text in a field of this name as JSON, and no other parser does. */
+const RAW_VALUE = "$serde_json::private::RawValue";
 const LONE_SURROGATE = /\p{Surrogate}/u;
 const TOKEN = /"[^"\\]*(?:\\.[^"\\]*)*"(\s*:)?|[[{\]}]|-?[0-9][0-9.eE+-]*/g;
 
 /**
  * Reads JSON. `JSON.parse` rounds numbers, so one that is not written as a whole number becomes a fraction, which no
- * field may have. It also keeps the last of two fields of one name, so these are refused, as are numbers that it makes
- * infinite and halves of surrogate pairs.
+ * field may have. It also keeps the last of two fields of one name, so these are refused, as are other texts that
+ * readers understand differently, numbers that it makes infinite, and halves of surrogate pairs.
  */
 export function parseExact(text: string): unknown {
   JSON.parse(text);
@@ -22,8 +24,9 @@ export function parseExact(text: string): unknown {
     if (colon !== undefined) {
       const name = JSON.parse(token.slice(0, -colon.length)) as string;
       const names = open.at(-1);
-      const problem = `an object has two fields ${JSON.stringify(name)}`;
-      demand(names?.has(name) === false, "unreadable", `the document can be read in two ways: ${problem}`);
+      const inTwoWays = "the document can be read in two ways: an object has";
+      demand(names?.has(name) === false, "unreadable", `${inTwoWays} two fields ${JSON.stringify(name)}`);
+      demand(name !== RAW_VALUE, "unreadable", `${inTwoWays} the field "${name}"`);
       names.add(name);
     }
     const isNumber = /^-?[0-9]/.test(token);

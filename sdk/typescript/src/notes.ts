@@ -8,6 +8,10 @@ export const COSIGNATURE = 4;
 const HASH_BYTES = 32;
 const SIGNATURE_BYTES = 64;
 const MAX_SIGNATURES = 64;
+/** The last second of the year 9999. Many languages have no later time. */
+const MAX_TIME = 253_402_300_799;
+const KEY = /^([^+\p{White_Space}\p{Cc}]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)$/u;
+const SIGNATURE_LINE = /^— ([^+\p{White_Space}\p{Cc}]+) ([A-Za-z0-9+/=]+)$/u;
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -55,7 +59,7 @@ function whole(text: string, what: string): number {
 
 /** Reads a key: name, id, and its type before the public key in base64. */
 export async function readKey(text: string): Promise<Key> {
-  const [, name = "", id, encoded = ""] = /^([^+\s\p{Cc}]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)$/u.exec(text) ?? [];
+  const [, name = "", id, encoded = ""] = KEY.exec(text) ?? [];
   demand(id !== undefined, "key", "a key has the form name+id+key, as the service lists its keys");
   const content = decode(encoded, "key", "key");
   const type = content[0] ?? 0;
@@ -74,7 +78,7 @@ export function readNote(note: string, what: string): Note {
   const lines = note.slice(end + 2, -1).split("\n");
   demand(lines.length <= MAX_SIGNATURES, "form", `the ${what} has too many signatures`);
   const signatures = lines.map((line) => {
-    const [, name, encoded = ""] = /^— ([^+\s\p{Cc}]+) ([A-Za-z0-9+/=]+)$/u.exec(line) ?? [];
+    const [, name, encoded = ""] = SIGNATURE_LINE.exec(line) ?? [];
     demand(name !== undefined, "form", `the ${what} has a line that is no signature`);
     const content = decode(encoded, "signature");
     demand(content.length > 4, "form", `a signature of the ${what} is too short`);
@@ -101,7 +105,6 @@ export function readProof(text: string): Proof {
   const [version, index = "", ...lines] = text.slice(0, end).split("\n");
   demand(version === PROOF, "form", `the proof does not begin with ${PROOF}`);
   demand(index.startsWith("index "), "form", "the proof lacks the index of its leaf");
-  demand(lines.length < 64, "form", "the proof has too many hashes");
   const path = lines.map((line) => decode(line, "proof"));
   const areHashes = path.every((hash) => hash.length === HASH_BYTES);
   demand(areHashes, "form", "the proof has a line that is no hash of SHA-256");
@@ -115,13 +118,11 @@ export async function signedAt(note: Note, key: Key): Promise<number | undefined
     if (name !== key.name || id !== key.id) continue;
     let [at, message, signature] = [0, note.text, content];
     if (key.type === COSIGNATURE) {
-      const isWhole = content.length === 8 + SIGNATURE_BYTES;
-      demand(isWhole, "form", `the cosignature of ${key.name} has another length`);
-      const time = new DataView(content.buffer, content.byteOffset, 8).getBigUint64(0);
-      [at, message, signature] = [Number(time), `cosignature/v1\ntime ${time}\n${note.text}`, content.slice(8)];
+      at = Number(`0x0${hexOf(content.slice(0, 8))}`);
+      [message, signature] = [`cosignature/v1\ntime ${at}\n${note.text}`, content.slice(8)];
     }
-    const isLong = signature.length === SIGNATURE_BYTES;
-    const isValid = isLong && (await isSignedBy(key.content, signature, bytesOf(message)));
+    const isWhole = signature.length === SIGNATURE_BYTES && at <= MAX_TIME;
+    const isValid = isWhole && (await isSignedBy(key.content, signature, bytesOf(message)));
     demand(isValid, "signature", `the signature of ${key.name} is wrong, so it or what it signs was changed`);
     found = Math.min(found ?? at, at);
   }

@@ -1,6 +1,6 @@
 // Checks receipts and statements offline. They prove that the service recorded a thesis or an archive file, or gave a
 // verdict. Anybody can make a log and a key, so get the keys of the service from it (`listLogKeys`), and store them.
-import { hexOf, isEqual, sha256 } from "./bytes.js";
+import { bytesOf, hexOf, isEqual, sha256 } from "./bytes.js";
 import { canonical, parseExact } from "./canonical.js";
 import { namedFile } from "./file_entry.js";
 import {
@@ -19,7 +19,7 @@ import {
 import { demand, ReceiptError } from "./receipt_error.js";
 import type { ArchiveReceipt, Receipt, Statement } from "./types.js";
 
-const MAX_LENGTH = 1 << 20;
+const MAX_BYTES = 1 << 20;
 const SALT_BYTES = 16;
 const TYPES = ["thesis.created", "thesis.edited", "thesis.deleted"];
 
@@ -86,12 +86,12 @@ const IS_OF_TYPE = {
   any: (value: unknown) => value !== undefined,
   string: (value: unknown) => typeof value === "string",
   boolean: (value: unknown) => typeof value === "boolean",
-  count: (value: unknown) => Number.isInteger(value) && Number(value) >= 0,
+  count: (value: unknown) => Number.isSafeInteger(value) && Number(value) >= 0,
   strings: (value: unknown) => Array.isArray(value) && value.every((one) => typeof one === "string"),
 };
 
 /**
- * Checks a document without any network. Throws a {@link ReceiptError} if it proves nothing.
+ * Checks a document without any network. Throws a {@link ReceiptError} if it proves nothing, or if a key is malformed.
  *
  * @param document - The text of the file, or what the API gave. The text also tells how numbers are written.
  */
@@ -100,6 +100,7 @@ export async function verifyReceipt(
   { trusted = [], witnesses = [] }: VerifyReceiptOptions = {},
 ): Promise<VerifiedReceipt> {
   const content = read(document);
+  for (const key of [...trusted, ...witnesses]) await readKey(key);
   // The order is that of the command `trade-thesis receipt verify`, so that both name the same fault.
   const isStatement = content.object === "statement";
   const leaf = isStatement ? undefined : await leafOf(content);
@@ -141,7 +142,7 @@ function kindOf(document: Document): VerifiedReceipt["kind"] {
 function read(given: string | object): Document {
   let document: unknown = given;
   if (typeof given === "string") {
-    demand(given.length <= MAX_LENGTH, "unreadable", "the document is too long");
+    demand(bytesOf(given).length <= MAX_BYTES, "unreadable", "the document is larger than 1 MiB");
     try {
       document = parseExact(given);
     } catch (error) {

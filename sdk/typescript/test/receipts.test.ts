@@ -64,6 +64,29 @@ test("it takes a response of the API", async () => {
   assert.equal((await verifyReceipt(receipt, { trusted })).isTrusted, true);
 });
 
+test("a document has one MiB at most", async () => {
+  const text = textOf("valid/plain.json");
+  const space = " ".repeat((1 << 20) - Buffer.byteLength(text));
+  await verifyReceipt(text + space);
+  const ofTwoBytes = text.replace("{", `{"later": "${"ä".repeat(1 << 19)}",`);
+  for (const tooLarge of [`${text}${space} `, ofTwoBytes]) {
+    await assert.rejects(verifyReceipt(tooLarge), { reason: "unreadable" });
+  }
+});
+
+test("a malformed key is an error of its own", async () => {
+  const { log = "" } = VECTORS.keys;
+  for (const keys of [{ trusted: [log, "no key"] }, { trusted: [log.slice(0, -1)] }, { witnesses: ["no key"] }]) {
+    await assert.rejects(verifyReceipt(textOf("valid/plain.json"), keys), { reason: "key" });
+  }
+});
+
+test("the earliest cosignature counts", async () => {
+  const witnesses = [VECTORS.keys["witness"] ?? ""];
+  const verified = await verifyReceipt(textOf("valid/cosigned-twice.json"), { witnesses });
+  assert.equal(verified.witnesses[0]?.at.getTime(), 1_790_000_000_000);
+});
+
 test("what is no receipt is unreadable", async () => {
   for (const text of ["[".repeat(1000), "[]", "null", '{"object": ["receipt"]}', "1".repeat(1 << 21)]) {
     const isUnreadable = (error: unknown): boolean => error instanceof ReceiptError && error.reason === "unreadable";

@@ -9,14 +9,16 @@ from typing import Any
 LARGEST = 2**53 - 1
 # A receipt has few levels. The command has the same limit.
 MAX_DEPTH = 127
+# A parser of Rust reads the text in a field of this name as JSON, and no other parser does.
+RAW_VALUE = "$serde_json::private::RawValue"
 
 
 class NotCanonicalError(ValueError):
     """A value has no canonical form that every reader agrees on."""
 
 
-class TwoFieldsError(ValueError):
-    """An object has two fields of one name, of which some readers keep the first one and some the last one."""
+class AmbiguousError(ValueError):
+    """Readers of JSON understand a text differently: some keep the first of two fields of one name, some the last."""
 
 
 def parse(text: str) -> Any:
@@ -43,7 +45,9 @@ def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     fields: dict[str, Any] = {}
     for name, value in pairs:
         if name in fields:
-            raise TwoFieldsError(f"an object has two fields {name!r}")
+            raise AmbiguousError(f"an object has two fields {name!r}")
+        if name == RAW_VALUE:
+            raise AmbiguousError(f"an object has the field {name!r}")
         fields[name] = value
     return fields
 

@@ -7,6 +7,7 @@ import dataclasses
 import hashlib
 import re
 
+from ._canonical import LARGEST
 from ._ed25519 import is_signed
 from ._receipt_error import Reason, ReceiptError, demand
 
@@ -15,6 +16,8 @@ SIGNATURE, COSIGNATURE = 1, 4
 HASH_BYTES = 32
 SIGNATURE_BYTES = 64
 MAX_SIGNATURES = 64
+# The last second of the year 9999. `datetime` has no later time.
+MAX_TIME = 253_402_300_799
 KEY = re.compile(r"([^+\s\x00-\x1f\x7f-\x9f]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)")
 SIGNATURE_LINE = re.compile(r"— ([^+\s\x00-\x1f\x7f-\x9f]+) ([A-Za-z0-9+/=]+)")
 CONTROL = re.compile(r"[\x00-\x09\x0b-\x1f]")
@@ -65,8 +68,9 @@ def decode(text: str, what: str, reason: Reason = "form") -> bytes:
 
 
 def whole(text: str, what: str) -> int:
-    """A whole number without leading zeros."""
-    demand(re.fullmatch(r"0|[1-9][0-9]{0,15}", text) is not None, "form", f"the {what} is not a number")
+    """A whole number without leading zeros, which every reader keeps."""
+    is_whole = re.fullmatch(r"0|[1-9][0-9]{0,15}", text) is not None and int(text) <= LARGEST
+    demand(is_whole, "form", f"the {what} is not a number")
     return int(text)
 
 
@@ -119,7 +123,6 @@ def read_proof(text: str) -> tuple[int, list[bytes], Checkpoint]:
     version, *lines = head.split("\n")
     demand(version == PROOF, "form", f"the proof does not begin with {PROOF}")
     demand(bool(lines) and lines[0].startswith("index "), "form", "the proof lacks the index of its leaf")
-    demand(len(lines) < 65, "form", "the proof has too many hashes")
     hashes = [decode(line, "proof") for line in lines[1:]]
     demand(all(len(one) == HASH_BYTES for one in hashes), "form", "the proof has a line that is no hash of SHA-256")
     return whole(lines[0].removeprefix("index "), "index"), hashes, read_checkpoint(checkpoint)
@@ -133,11 +136,10 @@ def signed_at(note: Note, key: Key) -> int | None:
             continue
         at, message, signature = 0, note.text, content
         if key.type == COSIGNATURE:
-            is_whole = len(content) == 8 + SIGNATURE_BYTES
-            demand(is_whole, "form", f"the cosignature of {key.name} has another length")
             at, signature = int.from_bytes(content[:8], "big"), content[8:]
             message = f"cosignature/v1\ntime {at}\n{note.text}"
-        is_valid = len(signature) == SIGNATURE_BYTES and is_signed(key.public, signature, message.encode())
+        is_whole = len(signature) == SIGNATURE_BYTES and at <= MAX_TIME
+        is_valid = is_whole and is_signed(key.public, signature, message.encode())
         demand(is_valid, "signature", f"the signature of {key.name} is wrong, so it or what it signs was changed")
         found = at if found is None else min(found, at)
     return found

@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Literal
 
 from . import _notes
-from ._canonical import NotCanonicalError, TwoFieldsError, canonical, parse
+from ._canonical import LARGEST, AmbiguousError, NotCanonicalError, canonical, parse
 from ._file_entry import named_file
 from ._models import ArchiveReceipt, Receipt, Statement
 from ._notes import (
@@ -108,7 +108,7 @@ def verify(
         witnesses: Keys of witnesses, all of which must have cosigned.
 
     Raises:
-        ReceiptError: The document proves nothing; `reason` says why.
+        ReceiptError: The document proves nothing; `reason` says why. It is also raised for a key that is malformed.
     """
     raw, kind = _read(document)
     try:
@@ -123,10 +123,11 @@ def _read(document: Any) -> tuple[Mapping[str, Any], Literal["thesis", "file", "
     """The fields of a document that is whole, and its kind."""
     raw = document.raw if isinstance(document, (Receipt, ArchiveReceipt, Statement)) else document
     if isinstance(raw, (str, bytes)):
-        demand(len(raw) <= MAX_BYTES, "unreadable", "the document is too long")
+        size = len(raw.encode("utf-8", "surrogatepass") if isinstance(raw, str) else raw)
+        demand(size <= MAX_BYTES, "unreadable", "the document is larger than 1 MiB")
         try:
             raw = parse(raw.decode() if isinstance(raw, bytes) else raw)
-        except TwoFieldsError as error:
+        except AmbiguousError as error:
             raise ReceiptError("unreadable", f"the document can be read in two ways: {error}") from error
         except (ValueError, RecursionError) as error:
             raise ReceiptError("unreadable", f"the document is not JSON, or it is cut off: {error}") from error
@@ -159,7 +160,7 @@ def _wrong_field(value: Any, fields: Mapping[str, Any], path: str = "") -> str |
 def _is(value: Any, kind: type) -> bool:
     """Whether a field has a type. Numbers count something, and true is no number."""
     if kind is int:
-        return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+        return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= LARGEST
     return value is not _MISSING and isinstance(value, kind)
 
 
@@ -170,6 +171,8 @@ def _verify(
     witnesses: Sequence[str],
 ) -> Verified:
     """Checks the parts in the order of the command `trade-thesis receipt verify`, so that both name the same fault."""
+    for key in (*trusted, *witnesses):
+        read_key(key)
     leaf, index, path = b"", 0, list[bytes]()
     if kind == "statement":
         checkpoint = read_checkpoint(raw["checkpoint"])
