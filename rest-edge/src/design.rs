@@ -72,7 +72,33 @@ fn icons() -> impl Iterator<Item = &'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use super::*;
+
+    /// The classes that the rules of the style name. They stand before the brace of a rule, outside of comments.
+    fn styled() -> BTreeSet<&'static str> {
+        let rules = STYLE.split("/*").map(|part| part.split_once("*/").map_or(part, |(_, rules)| rules));
+        let selectors = rules.flat_map(|rules| rules.split('}')).filter_map(|rule| rule.rsplit_once('{'));
+        let names = selectors.flat_map(|(selectors, _)| selectors.split('.').skip(1)).map(|rest| {
+            let end = rest.find(|letter: char| !letter.is_ascii_alphanumeric() && letter != '-');
+            &rest[..end.unwrap_or(rest.len())]
+        });
+        names.filter(|name| name.starts_with(|first: char| first.is_ascii_alphabetic())).collect()
+    }
+
+    #[test]
+    fn it_shows_every_class_of_the_style() {
+        let html = html("https://data.test");
+        let lists = html.split("class=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        let shown: BTreeSet<&str> = lists.flat_map(str::split_whitespace).collect();
+        // The page has the first once its script runs, and the second hides parts until then.
+        let by_scripts = BTreeSet::from(["scripted", "needs-script"]);
+        let missing: Vec<_> =
+            styled().difference(&by_scripts).filter(|class| !shown.contains(*class)).copied().collect();
+        assert!(missing.is_empty(), "the page does not show {missing:?}");
+        assert!(styled().len() > 80 && styled().is_superset(&by_scripts), "{:?}", styled());
+    }
 
     #[test]
     fn it_has_every_colour_space_and_icon() {
