@@ -73,13 +73,14 @@ install_go_modules() {
 }
 
 # install_rust_source FOLDER NAME SOURCE CRATE@VERSION…: a program of one file of this tree that needs these crates. Its folder
-# appears when it is whole.
+# appears when it is whole. `.ci/run` lets clippy compile, whose lints do not concern it.
 install_rust_source() {
   local folder="$1" name="$2" source="$3"
   shift 3
   rm -rf "$folder.new" && mkdir -p "$folder.new/src" && cp "$source" "$folder.new/src/main.rs" &&
     printf '[package]\nname = "%s"\nversion = "0.0.0"\nedition = "2024"\n\n[workspace]\n' "$name" >"$folder.new/Cargo.toml" &&
-    (cd "$folder.new" && cargo add --quiet "$@" && cargo build --quiet --release --target-dir target) &&
+    (cd "$folder.new" && cargo add --quiet "$@" &&
+      env -u RUSTC_WORKSPACE_WRAPPER -u CLIPPY_ARGS cargo build --quiet --release --target-dir target) &&
     cp "$folder.new/target/release/$name" "$folder.new/" && rm -rf "$folder.new/target" "$folder" && mv "$folder.new" "$folder"
 }
 
