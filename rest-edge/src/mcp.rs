@@ -202,7 +202,7 @@ impl<A: ToolApi> ServerHandler for McpServer<A> {
         if METHODS.contains(&method.as_str()) {
             return Err(self.invalid(format!("the parameters do not have the form that the protocol gives `{method}`")));
         }
-        let message = format!("there is no method `{method}`");
+        let message = format!("there is no method `{method}` with parameters of this form");
         Err(ErrorData::new(model::ErrorCode::METHOD_NOT_FOUND, message, self.error_data()))
     }
 }

@@ -6,7 +6,7 @@
 //! gets 401 if the key does not work; the responses to others are public. So a page that reaches the edge by another
 //! name (DNS rebinding) gains nothing. Pages of other origins are refused nevertheless, as the protocol demands.
 
-use std::{collections::HashMap, net::IpAddr, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
+use std::{net::IpAddr, panic::AssertUnwindSafe, pin::pin, sync::Arc, time::Duration};
 
 use bytes::Bytes;
 use futures::FutureExt as _;
@@ -15,10 +15,12 @@ use http::{
     header::{AUTHORIZATION, CONTENT_LENGTH, CONTENT_TYPE, ETAG, IF_NONE_MATCH},
 };
 use http_body_util::{BodyExt as _, Either, Full};
-use rmcp::transport::{
-    StreamableHttpServerConfig, StreamableHttpService, streamable_http_server::session::never::NeverSessionManager,
+use rmcp::{
+    model::ClientJsonRpcMessage,
+    transport::{
+        StreamableHttpServerConfig, StreamableHttpService, streamable_http_server::session::never::NeverSessionManager,
+    },
 };
-use serde::de::IgnoredAny;
 use thesis_proto::{
     error::{ApiError, ErrorCode},
     metadata,
@@ -122,9 +124,10 @@ impl Edge {
             return self.route_request(peer, access, with_headers(request, &head.headers)).await;
         }
         let body = self.bodies.read(body, MAX_BODY, MAX_DISCARDED).await.map_err(body_error)?;
-        // `rmcp` would blame the media type.
-        if serde_json::from_slice::<HashMap<String, IgnoredAny>>(&body).is_err() {
-            let message = "the body is not a JSON object; send one message of JSON-RPC 2.0 in UTF-8";
+        // `rmcp` reads the body in the same way, but answers 415 as if its media type were wrong.
+        if serde_json::from_slice::<ClientJsonRpcMessage>(&body).is_err() {
+            let message =
+                "the body is not one message of JSON-RPC 2.0: a JSON object in UTF-8, whose `params` are an object";
             return Err(ApiError::new(ErrorCode::InvalidRequest, message).into());
         }
         let headers = head.headers.clone();

@@ -284,8 +284,8 @@ pub(crate) async fn ask(core: &Arc<FakeCore>, request: Request<&'static str>) ->
 }
 
 /// Sends a request to an existing edge, because a new edge takes time.
-pub(crate) async fn ask_at(edge: &Edge, request: Request<&'static str>) -> (StatusCode, HeaderMap, Value) {
-    let response = edge.respond([192, 0, 2, 1].into(), request.map(Full::from)).await;
+pub(crate) async fn ask_at(edge: &Edge, request: Request<impl Into<Bytes>>) -> (StatusCode, HeaderMap, Value) {
+    let response = edge.respond([192, 0, 2, 1].into(), request.map(|body| Full::<Bytes>::new(body.into()))).await;
     let (head, body) = response.into_parts();
     if head.headers.get("content-type").is_some_and(|kind| kind == "text/event-stream") {
         // A stream does not end.

@@ -220,19 +220,33 @@ async fn an_array_or_object_in_place_of_a_text_is_refused_by_name() {
 #[tokio::test]
 async fn a_message_that_does_not_fit_the_protocol_is_refused_with_the_cause() {
     let edge = start(&FakeCore::plain());
-    for body in ["", "{", "7", r#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#] {
+    let bodies: [&'static [u8]; 10] = [
+        b"",
+        b"{",
+        b"7",
+        b"{}",
+        br#"[{"jsonrpc":"2.0","id":1,"method":"ping"}]"#,
+        br#"{"jsonrpc":"2.0","id":1}"#,
+        br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":[]}"#,
+        br#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#,
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\xff\"}",
+        b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"a\":\"\xff\"}}",
+    ];
+    for body in bodies {
         let request = Request::post("/mcp").header("host", "edge.test").header(KEY.0, KEY.1);
         let request = request.header("content-type", "application/json");
         let request = request.header("accept", "application/json, text/event-stream").body(body).unwrap();
         let (status, _, answer) = ask_at(&edge, request).await;
-        assert_eq!((status.as_u16(), &answer["error"]["code"]), (400, &json!("INVALID_REQUEST")), "{body}");
-        assert!(answer["error"]["message"].as_str().unwrap().contains("JSON-RPC"), "{answer}");
+        let shown = body.escape_ascii();
+        assert_eq!((status.as_u16(), &answer["error"]["code"]), (400, &json!("INVALID_REQUEST")), "{shown}");
+        assert!(answer["error"]["message"].as_str().unwrap().contains("JSON-RPC 2.0"), "{answer}");
     }
     for (method, params, code, message) in [
         ("tools/call", json!({"name": "search", "arguments": []}), -32602, "the parameters do not have the form"),
         ("tools/call", json!({}), -32602, "the parameters do not have the form"),
         ("prompts/get", json!({"name": 1}), -32602, "the parameters do not have the form"),
         ("tools/eat", json!({}), -32601, "there is no method `tools/eat`"),
+        ("initialize", json!({}), -32601, "there is no method `initialize` with parameters of this form"),
     ] {
         let (_, headers, body) = ask(&edge, method, params).await;
         let error = &body["error"];
