@@ -105,7 +105,7 @@ pub(super) struct Get {
 #[command(after_help = "Examples:\n  trade-thesis api search long OR short --types theses\n  \
     trade-thesis api search '\"to the moon\" -short'")]
 pub(super) struct Search {
-    /// Words to find, in the search syntax; put a phrase with its quotes, or -WORD, in quotes for the shell
+    /// Words to find, in the search syntax; put the whole search in quotes of the shell if it has a phrase or -WORD
     #[arg(value_name = "WORDS", required = true)]
     words: Vec<String>,
     /// Only these kinds: theses, profiles, tokens [default: all]

@@ -1,6 +1,7 @@
 //! `trade-thesis api`: the API on the command line.
 
 use std::{
+    collections::BTreeSet,
     fs::{self, File},
     io::{self, ErrorKind, PipeWriter},
     os::unix::fs::PermissionsExt as _,
@@ -105,6 +106,14 @@ async fn what_is_read_is_what_the_api_answers(service: &Service) {
         (!rows_of(&found, "theses").is_empty()).then_some(found)
     });
     assert_eq!(rows_of(&found.await, "theses")[0]["id"], thesis["id"]);
+    // A word to exclude needs quotes of the shell, and `--` where it is the first one.
+    let others: BTreeSet<_> = made[..2].iter().map(|(thesis, _)| text(thesis, "id")).collect();
+    for search in [&["number -2"][..], &["--", "-2 number"]] {
+        let search = [&["search", "--types", "theses", "--token", "SHELL"][..], search].concat();
+        let found = shell.json(&search).await.remove(0);
+        let ids: BTreeSet<_> = rows_of(&found, "theses").iter().map(|thesis| text(thesis, "id")).collect();
+        assert_eq!(ids, others, "{search:?}");
+    }
     let events = ["events", "--events", "thesis.created", "--token", "SHELL"];
     assert_eq!(shell.json(&events).await[0], *event);
     assert_eq!(shell.json(&["usage"]).await[0]["object"], "usage");
