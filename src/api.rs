@@ -62,10 +62,11 @@ enum Subject {
 /// Calls the API. Returns the exit code.
 pub(crate) async fn run(api: Api, settings: &Settings) -> ExitCode {
     let is_verdict = matches!(api.subject, Subject::Verify(_));
+    let shows_secret = matches!(&api.subject, Subject::Webhooks(command) if command.shows_secret());
     match call(api, settings).await {
         Ok(code) => code,
-        // A verdict that nobody read is none.
-        Err(error) if is_closed_pipe(&error) => ExitCode::from(if is_verdict { 2 } else { 0 }),
+        // A verdict that nobody read is none, and a secret that nobody read is lost.
+        Err(error) if is_closed_pipe(&error) && !shows_secret => ExitCode::from(if is_verdict { 2 } else { 0 }),
         Err(error) => {
             note(&error.to_string());
             ExitCode::from(if is_verdict { 2 } else { 1 })

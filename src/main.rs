@@ -72,7 +72,7 @@ async fn run() -> ExitCode {
         Some(Command::Completion(shell)) => return printed(shells::complete(&shell, command::for_completion())),
         Some(Command::Man(manual)) => return printed(shells::write_manual(&manual, command::for_manual())),
         Some(Command::Health) => return ended(health::run(&settings).await),
-        Some(Command::Listen(listen)) => return printed(listen::run(listen, &settings).await),
+        Some(Command::Listen(listen)) => return ended(listen::run(listen, &settings).await),
         Some(Command::Mcp(mcp)) => return printed(mcp::run(mcp, &settings).await),
         Some(Command::Receipt(command)) => return receipt::run(&command),
         Some(Command::Restore(command)) => return printed(restore::run(&command, &settings)),

@@ -105,6 +105,13 @@ pub(super) enum Command {
     },
 }
 
+impl Command {
+    /// True if the output has a secret, which no other command shows again.
+    pub(super) const fn shows_secret(&self) -> bool {
+        matches!(self, Self::Create { .. } | Self::RotateSecret(_))
+    }
+}
+
 #[derive(Debug, Args)]
 pub(super) struct Id {
     /// Id of the webhook, wh_…

@@ -2,15 +2,15 @@
 
 use std::{
     collections::BTreeSet,
-    fs::{self, File},
+    fs,
     io::{self, ErrorKind, PipeWriter},
     os::unix::fs::PermissionsExt as _,
-    process::Command,
+    process::{Command, Stdio},
 };
 
 use serde_json::{Value, json};
 use thesis_proto::v1::Environment;
-use tokio::task::spawn_blocking;
+use tokio::{io::AsyncWriteExt as _, process, task::spawn_blocking, time::timeout};
 
 use crate::harness::{ALL_SCOPES, Key, Receiver, SOON, Service, Setup, eventually, rows, text};
 
@@ -212,6 +212,14 @@ async fn a_webhook_is_managed(service: &Service) {
     assert_eq!(shell.json(&["webhooks", "test", id]).await[0]["is_test"], true);
     let rotated = shell.json(&["webhooks", "rotate-secret", id]).await.remove(0);
     assert_ne!(rotated["secret"], webhook["secret"]);
+    // A secret that nobody read is lost.
+    for arguments in [&["webhooks", "rotate-secret", id][..], &create] {
+        let mut unread = program(&[&["api"][..], arguments].concat());
+        unread.env("SVC_KEY", &key.raw).env("SVC_API_URL", &service.http).stdout(closed_pipe());
+        let unread = unread.output().unwrap();
+        let stderr = String::from_utf8(unread.stderr).unwrap();
+        assert!(unread.status.code() == Some(1) && stderr.contains("Broken pipe"), "{arguments:?}: {stderr}");
+    }
     let updated = shell.json(&["webhooks", "update", id, "--status", "disabled", "--payload", "full"]).await.remove(0);
     assert_eq!((text(&updated, "status"), text(&updated, "payload")), ("disabled", "full"));
     assert_eq!(shell.json(&["webhooks", "delete", id]).await[0]["deleted"], true);
@@ -292,15 +300,11 @@ fn a_command_ends_quietly_when_nobody_reads_its_output() {
         let output = program(&arguments).stdout(closed_pipe()).output().unwrap();
         assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]), "{arguments:?}");
     }
-    let handshake = json!({
-        "jsonrpc": "2.0", "id": 1, "method": "initialize",
-        "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
-    });
-    let requests = dir.path().join("requests");
-    fs::write(&requests, format!("{handshake}\n")).unwrap();
-    let mut command = program(&["mcp", "--key=k", "--api=http://127.0.0.1:9"]);
-    let output = command.stdin(File::open(&requests).unwrap()).stdout(closed_pipe()).output().unwrap();
-    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
+    // `listen` fails, because its secret is lost.
+    let mut listen = program(&["listen", "--forward-to=http://127.0.0.1:9", "--key=k", "--api=http://127.0.0.1:9"]);
+    let output = listen.stdout(closed_pipe()).output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    assert!(String::from_utf8(output.stderr).unwrap().contains("Broken pipe"));
     // Nobody reads the error either, and the exit code stays.
     for (arguments, code) in [(["api", "usage"], 1), (["api", "lst"], 2), (["restore", "--from=x"], 1)] {
         let mut command = program(&arguments);
@@ -308,6 +312,22 @@ fn a_command_ends_quietly_when_nobody_reads_its_output() {
         let output = command.output().unwrap();
         assert_eq!((output.status.code(), output.stdout.as_slice()), (Some(code), &b""[..]), "{arguments:?}");
     }
+}
+
+#[tokio::test]
+async fn mcp_ends_quietly_when_nobody_reads_its_first_response() {
+    let handshake = json!({
+        "jsonrpc": "2.0", "id": 1, "method": "initialize",
+        "params": {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "a", "version": "1"}},
+    });
+    let mut command = process::Command::from(program(&["mcp", "--key=k", "--api=http://127.0.0.1:9"]));
+    command.stdin(Stdio::piped()).stdout(closed_pipe()).stderr(Stdio::piped()).kill_on_drop(true);
+    let mut mcp = command.spawn().unwrap();
+    // It stays open, so the command does not end by the end of its input.
+    let mut stdin = mcp.stdin.take().unwrap();
+    stdin.write_all(format!("{handshake}\n").as_bytes()).await.unwrap();
+    let output = timeout(SOON, mcp.wait_with_output()).await.expect("the command ends").unwrap();
+    assert_eq!((output.status.code(), output.stderr.as_slice()), (Some(0), &b""[..]));
 }
 
 /// The completion works in fish as it is. Where there is no fish, the text of the script is checked alone.
