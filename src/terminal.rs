@@ -14,7 +14,8 @@ use crate::{Failure, config};
 
 /// Between the columns of a table.
 const GAP: &str = "  ";
-/// Minimum width of a column whose texts are cut, in columns of the terminal. Less of a text says nothing.
+/// Minimum width of a column whose texts are cut, in columns of the terminal. A shorter piece of a text tells the
+/// reader nothing.
 const MIN_TEXT: usize = 24;
 /// The cell of a value that is null.
 const NO_VALUE: &str = "-";
@@ -98,7 +99,7 @@ pub(crate) fn fit(rows: &[Vec<String>], is_text: &[bool], width: usize) -> Strin
     let mut text = Vec::new();
     for row in rows {
         for columns in &lines {
-            if columns.start > 0 && row[columns.clone()].iter().all(|cell| cell == NO_VALUE) {
+            if columns.start > 0 && row[columns.clone()].iter().all(|cell| matches!(cell.trim_end(), "" | NO_VALUE)) {
                 continue;
             }
             let cells = columns.clone().map(|column| padded(&cut(&row[column], widths[column]), widths[column]));
@@ -224,7 +225,9 @@ mod tests {
         assert_eq!(fitted(16), three);
         assert!(fitted(1).starts_with("th_12345\n  "), "an id stays whole");
         assert_eq!(fit(&[], &[], 80), "");
-        let rows = [["th_12345", "@writer"], ["th_1", "-"]].map(|row| row.map(str::to_owned).to_vec());
-        assert_eq!(fit(&rows, &[false, true], 12), "th_12345\n  @writer\nth_1");
+        for nothing in ["-", "", "-      "] {
+            let rows = [["th_12345", "@writer"], ["th_1", nothing]].map(|row| row.map(str::to_owned).to_vec());
+            assert_eq!(fit(&rows, &[false, true], 12), "th_12345\n  @writer\nth_1", "{nothing:?}");
+        }
     }
 }

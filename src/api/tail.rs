@@ -99,5 +99,7 @@ mod tests {
         let (head, text) = expected.split_at(77);
         assert_eq!(shown(&event, Some(80)), format!("{}\n{text}", head.trim_end()));
         assert!(shown(&json!({"type": "new.type"}), Some(80)).contains("new.type"));
+        let without_text = shown(&json!({"type": "profile.updated"}), Some(70));
+        assert_eq!(without_text, format!("{:26}{:23}-", "-", "profile.updated"));
     }
 }
