@@ -46,7 +46,10 @@ pub(super) struct Amount {
 
 /// Reads a number of rows.
 pub(super) fn row_count(text: &str) -> Result<u64, String> {
-    text.parse::<u64>().ok().filter(|count| *count > 0).ok_or_else(|| "not a whole number above 0".to_owned())
+    text.parse::<u64>()
+        .ok()
+        .filter(|count| *count > 0)
+        .ok_or_else(|| format!("not a whole number from 1 to {}", u64::MAX))
 }
 
 impl Amount {
@@ -214,8 +217,9 @@ mod tests {
     #[test]
     fn a_number_of_rows_is_whole_and_above_0() {
         assert_eq!((row_count("1"), row_count("250")), (Ok(1), Ok(250)));
-        for text in ["0", "-1", "1.5", "many", ""] {
-            assert_eq!(row_count(text), Err("not a whole number above 0".to_owned()), "{text}");
+        for text in ["0", "-1", "1.5", "many", "", "18446744073709551616"] {
+            let message = "not a whole number from 1 to 18446744073709551615";
+            assert_eq!(row_count(text), Err(message.to_owned()), "{text}");
         }
     }
 
