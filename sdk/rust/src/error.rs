@@ -1,6 +1,6 @@
 //! Errors of calls.
 
-use std::{fmt, time::Duration};
+use std::{fmt, num::IntErrorKind, time::Duration};
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 use serde::Deserialize;
@@ -102,7 +102,7 @@ impl ApiError {
     /// Reads the error of a response.
     pub(crate) fn read(status: u16, headers: &HeaderMap, body: &[u8]) -> Self {
         let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
-        let retry_after = text(RETRY_AFTER.as_str()).and_then(|seconds| seconds.parse().ok()).map(Duration::from_secs);
+        let retry_after = text(RETRY_AFTER.as_str()).and_then(whole_seconds).map(Duration::from_secs);
         let request_id = text("x-service-request-id").map(str::to_owned);
         let Ok(Envelope { error }) = serde_json::from_slice(body) else {
             let message = "the response is not one of the service".to_owned();
@@ -121,6 +121,14 @@ impl ApiError {
             doc_url: error.doc_url,
             retry_after,
         }
+    }
+}
+
+/// Reads a number of seconds. One of more than 64 bits is very long too.
+fn whole_seconds(text: &str) -> Option<u64> {
+    match text.parse::<u64>() {
+        Err(error) if *error.kind() == IntErrorKind::PosOverflow => Some(u64::MAX),
+        seconds => seconds.ok(),
     }
 }
 

@@ -115,6 +115,16 @@ async fn a_transient_refusal_is_repeated_after_its_time() {
 }
 
 #[tokio::test]
+async fn a_retry_after_of_many_years_is_no_short_one() {
+    for seconds in ["9223372037", "18446744073709551615", "99999999999999999999"] {
+        let busy = refused(503, "internal", "SERVICE_UNAVAILABLE", &format!("Retry-After: {seconds}\r\n"));
+        let service = Service::start(&[busy]).await;
+        assert!(service.client.get_discovery().await.is_err());
+        assert_eq!(service.requests().len(), 1, "{seconds}");
+    }
+}
+
+#[tokio::test]
 async fn tries_end() {
     let busy = refused(503, "internal", "SERVICE_UNAVAILABLE", "");
     let service = Service::start(std::slice::from_ref(&busy)).await;
