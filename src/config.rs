@@ -36,7 +36,7 @@ pub(crate) use self::{
     addresses::{Addresses, reachable},
     features::FeatureFlags,
     keys::{Keys, decode_log_key, decode_secret, encode_secret, judge_token, other_secret_key},
-    parse::{api_url, web_url},
+    parse::{api_url, read_time, web_url},
     store::{SEARCH_DIR, Store, StoreKind, refused_file, refused_index, unusable},
     tls::Tls,
     traces::Traces,

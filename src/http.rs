@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use core_service::domain::window::parse_span;
 use delivery_worker::tls_config;
 use reqwest::{
     Client, ClientBuilder, RequestBuilder, Response, StatusCode,
@@ -11,14 +10,8 @@ use reqwest::{
     retry,
 };
 use serde_json::Value;
-use thesis_net::{
-    causes::with_causes,
-    clock::{Clock as _, SystemClock},
-};
-use thesis_proto::{
-    error::ErrorCode,
-    time::{format_millis, parse_iso8601},
-};
+use thesis_net::causes::with_causes;
+use thesis_proto::error::ErrorCode;
 use tokio::time::timeout;
 
 use crate::Failure;
@@ -47,13 +40,6 @@ impl Unanswered {
     fn later(why: impl Into<String>) -> Self {
         Self::Later { why: why.into(), wait: Duration::ZERO }
     }
-}
-
-/// Converts a time, or a span before now, to the form of the API.
-pub(crate) fn time(text: &str) -> Result<String, String> {
-    let ago = parse_span(text).map(|span| format_millis(SystemClock.now_ms().saturating_sub(span)));
-    let read = ago.or_else(|| parse_iso8601(text).map(|_| text.to_owned()));
-    read.ok_or_else(|| "not a time such as 2031-01-01T00:00:00Z, nor a span such as 24h".to_owned())
 }
 
 /// A client that trusts this root certificate in addition to the public ones.

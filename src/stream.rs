@@ -9,7 +9,7 @@ pub(crate) use self::{
     follow::{Follower, Sink},
     open::StreamClient,
 };
-use crate::http::time;
+use crate::config::read_time;
 
 /// The filters of a stream.
 #[derive(Debug, Args)]
@@ -45,10 +45,10 @@ impl Wanted {
 #[derive(Debug, Args)]
 pub(crate) struct Replay {
     /// Replay past events from this time on before new ones: ISO 8601, or a span before now such as 24h
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = read_time)]
     from: Option<String>,
     /// Stop after the events of this time
-    #[arg(long, value_name = "TIME", requires = "from", value_parser = time)]
+    #[arg(long, value_name = "TIME", requires = "from", value_parser = read_time)]
     to: Option<String>,
     /// Space replayed events by their times divided by this: 0.1 to 3600, or max for no pauses [default: max]
     #[arg(long, value_name = "SPEED", requires = "from")]

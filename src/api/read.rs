@@ -7,7 +7,7 @@ use super::{
     client::{ApiClient, Query},
     output::{Amount, Column, Columns, Form, Output, cells_of, print_table, row_count},
 };
-use crate::{Failure, http::time, stream::Wanted, terminal::say};
+use crate::{Failure, config::read_time, stream::Wanted, terminal::say};
 
 const THESES: Columns = &[
     Column::whole("created", "/created_at"),
@@ -44,10 +44,10 @@ const TOKENS: Columns = &[
 #[derive(Debug, Args)]
 pub(super) struct Window {
     /// From this time on: ISO 8601, or a span before now such as 24h
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = read_time)]
     after: Option<String>,
     /// Up to this time: ISO 8601, or a span before now such as 24h
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = read_time)]
     before: Option<String>,
 }
 
@@ -97,7 +97,7 @@ pub(super) struct Get {
     #[arg(long, value_name = "CHAIN")]
     chain: Option<String>,
     /// Figures of the token as of this time: ISO 8601, or a span before now such as 24h
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = read_time)]
     as_of: Option<String>,
 }
 

@@ -6,7 +6,7 @@ use clap::Args;
 use serde_json::{Map, Value, json};
 
 use super::{client::ApiClient, output::Output};
-use crate::{Failure, http::time};
+use crate::{Failure, config::read_time};
 
 /// Characters of an id after its prefix.
 const ID_CHARS: usize = 24;
@@ -27,10 +27,10 @@ pub(super) struct Verify {
     #[arg(long, value_name = "CHAIN")]
     chain: Option<String>,
     /// Start of the window: ISO 8601, or a span before now such as 24h
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = read_time)]
     after: String,
     /// End of the window [default: now]
-    #[arg(long, value_name = "TIME", value_parser = time)]
+    #[arg(long, value_name = "TIME", value_parser = read_time)]
     before: Option<String>,
     /// Text that the thesis must contain, in any case
     #[arg(long, value_name = "TEXT")]

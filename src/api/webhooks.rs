@@ -8,7 +8,7 @@ use super::{
     output::{Amount, Column, Columns, Output},
     read::given,
 };
-use crate::{Failure, http::time};
+use crate::{Failure, config::read_time};
 
 const WEBHOOKS: Columns = &[
     Column::whole("created", "/created_at"),
@@ -97,7 +97,7 @@ pub(super) enum Command {
         #[command(flatten)]
         webhook: Id,
         /// From this time on: ISO 8601, or a span before now such as 24h
-        #[arg(long, value_name = "TIME", value_parser = time)]
+        #[arg(long, value_name = "TIME", value_parser = read_time)]
         since: String,
         /// Send those of this status again: failed or delivered [default: failed]
         #[arg(long, value_name = "STATUS")]

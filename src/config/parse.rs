@@ -13,6 +13,8 @@ use core_service::{
     domain::window::{DAY_MS, parse_span},
 };
 use ipnet::IpNet;
+use thesis_net::clock::{Clock as _, SystemClock};
+use thesis_proto::time::{format_millis, parse_iso8601};
 use thesis_receipts::{KeyKind, VerifierKey, VerifierKeyError};
 use url::{ParseError, Url};
 
@@ -96,6 +98,13 @@ pub(super) fn name_server(text: &str) -> Result<SocketAddr, String> {
 pub(super) fn span(text: &str) -> Result<Duration, String> {
     let span = parse_span(text.trim()).filter(|span| *span <= 365 * DAY_MS).map(i64::unsigned_abs);
     span.map(Duration::from_millis).ok_or_else(|| "not a span such as 30m, 24h, 7d or 0s, of at most 365d".to_owned())
+}
+
+/// Converts a time, or a span before now, to the form of the API.
+pub(crate) fn read_time(text: &str) -> Result<String, String> {
+    let ago = parse_span(text).map(|span| format_millis(SystemClock.now_ms().saturating_sub(span)));
+    let read = ago.or_else(|| parse_iso8601(text).map(|_| text.to_owned()));
+    read.ok_or_else(|| "not a time such as 2031-01-01T00:00:00Z, nor a span such as 24h".to_owned())
 }
 
 /// Keyspaces that ScyllaDB or Cassandra keep for themselves.

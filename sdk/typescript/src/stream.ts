@@ -5,7 +5,7 @@ import type { Event, StreamGap } from "./types.js";
 
 /** Milliseconds without a byte after which a stream is dead: the service sends something every 15 seconds. */
 export const SILENCE_MS = 45_000;
-/** A longer timer would end at once. */
+/** The maximum of `setTimeout`. A timer with a larger number fires at once. */
 const LONGEST_TIMER_MS = 2 ** 31 - 1;
 
 /** What a stream brings. Store the cursor once you have handled the message. */
