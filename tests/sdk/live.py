@@ -75,6 +75,7 @@ class Stub(http.server.BaseHTTPRequestHandler):
 
     def refuse(self, status, kind, code, headers=None):
         error = {"type": kind, "code": code, "message": "as the test demands", "request_id": "req_stub"}
+        headers = {"Content-Type": "application/json", **(headers or {})}
         self.respond(status, json.dumps({"error": error}).encode(), headers)
 
     def respond(self, status, body, headers=None):
