@@ -43,8 +43,8 @@ pub(crate) const PATH: &str = "/mcp";
 /// The path of the request that shows whether a key works.
 pub(crate) const KEY_PATH: &str = "/v1/me";
 
-/// The methods whose wrong parameters get an error of their own. A client of another revision may take an unknown method
-/// for the sign to connect in another way, so those that connect are left out.
+/// The methods whose wrong parameters get an error of their own. A client of another revision may take an unknown
+/// method for the sign to connect in another way, so those that connect are left out.
 const METHODS: [&str; 4] = ["tools/list", "tools/call", "prompts/list", "prompts/get"];
 
 /// The instructions that a client gives its model about this server.

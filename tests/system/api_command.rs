@@ -168,7 +168,7 @@ async fn events_are_followed_and_resumed(service: &Service) {
     let (mut process, mut lines) = shell.setup.clone().arguments(&tail).start_and_read_lines();
     eventually("the stream is open", SOON, async || process.log().contains("listening at").then_some(())).await;
     let first = key.client.thesis("writer", "TAIL", "first").await.1;
-    let line = tokio::time::timeout(SOON, lines.recv()).await.unwrap().unwrap();
+    let line = timeout(SOON, lines.recv()).await.unwrap().unwrap();
     assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), first);
     process.signal("INT");
     assert_eq!(process.exit(SOON).await.code(), Some(0));
@@ -177,7 +177,7 @@ async fn events_are_followed_and_resumed(service: &Service) {
     let second = key.client.thesis("writer", "TAIL", "second").await.1;
     let resumed = [&tail[..], &["--cursor", &cursor]].concat();
     let (_process, mut lines) = shell.setup.clone().arguments(&resumed).start_and_read_lines();
-    let line = tokio::time::timeout(SOON, lines.recv()).await.unwrap().unwrap();
+    let line = timeout(SOON, lines.recv()).await.unwrap().unwrap();
     assert_eq!(serde_json::from_str::<Value>(&line).unwrap(), second);
     // A replay up to a time ends by itself.
     let to = text(&second, "created_at");
@@ -381,9 +381,9 @@ fn bash_completes_commands_and_flags() {
     fs::write(&file, script).unwrap();
     let offered = |words: &str| {
         let script = format!(
-            "source {}; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); last=${{COMP_WORDS[COMP_CWORD]}}; \
-             name=$(complete -p trade-thesis | sed 's/.*-F \\([^ ]*\\).*/\\1/'); $name trade-thesis \"$last\" x; \
-             echo \"${{COMPREPLY[@]}}\"",
+            "source {}; COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); \
+             last=${{COMP_WORDS[COMP_CWORD]}}; name=$(complete -p trade-thesis | sed 's/.*-F \\([^ ]*\\).*/\\1/'); \
+             $name trade-thesis \"$last\" x; echo \"${{COMPREPLY[@]}}\"",
             file.display()
         );
         let output = Command::new("bash").args(["-c", &script]).output().unwrap();
