@@ -1,6 +1,6 @@
-//! Keys of texts. A key is a hash of words side by side, or of the first characters of a word. Each search needs one key,
-//! which all texts that match it have. So an event finds the filters that may match its text. Two keys may have the same
-//! hash: then a filter is compared in vain.
+//! Keys of texts. A key is the hash of words side by side, or of the first characters of a word. All texts that match an
+//! alternative of a search have one key in common, by which an event finds the filters that may match its text. Two keys
+//! may have the same hash: then a filter is compared in vain.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
@@ -78,6 +78,12 @@ impl TextRuns {
         Self { beginnings }
     }
 
+    /// Its size in bytes.
+    #[cfg(test)]
+    pub(super) fn size(&self) -> usize {
+        self.beginnings.capacity() * size_of::<u64>()
+    }
+
     /// Returns the hashes of the runs of a length.
     fn of_length(&self, length: u32) -> Vec<u64> {
         let factor = FACTOR.wrapping_pow(length);
@@ -136,7 +142,7 @@ mod tests {
         for run in ["mars", "moon moon", "sun the", "the sun moon", "and 👍 the sun"] {
             assert!(!has(text, &item(run, false)), "{run}");
         }
-        // These symbols are no sigils, though they begin as sigils do.
+        // A symbol may have the character of a sigil.
         for run in ["a $\u{fe0f}", "$\u{fe0f} b", "a $\u{fe0f}\u{1f3fb} b"] {
             assert!(has("a $\u{fe0f}\u{1f3fb} b", &item(run, false)), "{run}");
         }
