@@ -1,6 +1,6 @@
-//! Keys of texts. A key is the hash of words side by side, or of the first characters of a word. All texts that match an
-//! alternative of a search have one key in common, by which an event finds the filters that may match its text. Two keys
-//! may have the same hash: then a filter is compared in vain.
+//! Keys of texts. A key is the hash of words side by side, or of the first characters of a word. All texts that match
+//! an alternative of a search have one key in common, by which an event finds the filters that may match its text. Two
+//! keys may have the same hash: then a filter is compared in vain.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
