@@ -99,8 +99,8 @@ async fn a_page_with_an_error_is_behind_a_redirect_too() {
     assert!(status == StatusCode::SERVICE_UNAVAILABLE && !headers.contains_key("set-cookie"), "{status}");
 }
 
-#[tokio::test]
-async fn a_refused_form_outlives_its_session() {
+/// A core that refuses each new organization, and a switch that ends the session.
+fn ending_core() -> (Arc<FakeCore>, Arc<AtomicBool>) {
     let has_ended = Arc::new(AtomicBool::new(false));
     let ended = Arc::clone(&has_ended);
     let core = FakeCore::new(move |operation, message| match operation {
@@ -112,6 +112,12 @@ async fn a_refused_form_outlives_its_session() {
         }
         _ => answer(operation, message),
     });
+    (core, has_ended)
+}
+
+#[tokio::test]
+async fn a_refused_form_outlives_its_session() {
+    let (core, has_ended) = ending_core();
     let edge = edge(&core, "http://edge.test");
     let session = format!("session={SESSION}");
     let (_, _, page) = get(&edge, NEW, &session).await;
@@ -121,4 +127,22 @@ async fn a_refused_form_outlives_its_session() {
     assert_eq!(headers["location"], "/console/sign-in?next=%2Fconsole%2Fagain");
     let kept = cookie(&headers);
     assert!(kept.starts_with("kept=usr_1.") && kept.ends_with("name=Typed"), "{kept}");
+}
+
+#[tokio::test]
+async fn a_kept_form_has_no_values_of_headers() {
+    let (core, has_ended) = ending_core();
+    let edge = edge(&core, "http://edge.test");
+    let session = format!("session={SESSION}");
+    let (_, _, page) = get(&edge, "/console/account", &session).await;
+    has_ended.store(true, Ordering::Relaxed);
+    let body = format!("csrf={}&url=https%3A%2F%2Fa.test&headers=X-Key%3A+4711", csrf(&page));
+    let (_, headers, _) = ask(&edge, post("/console/projects/prj_1/test/webhooks", &session, &body)).await;
+    let kept = cookie(&headers);
+    assert!(kept.starts_with("kept=usr_1.") && !kept.contains("4711"), "{kept}");
+    has_ended.store(false, Ordering::Relaxed);
+    let (status, _, page) = get(&edge, "/console/again", &format!("{session}; {kept}")).await;
+    assert!(status == StatusCode::OK && page.contains("https://a.test"), "{page}");
+    // The form has one field of this name, and the page asks for its value.
+    assert!(page.contains("<textarea id=\"headers\"") && page.matches("name=\"headers\"").count() == 1, "{page}");
 }
