@@ -118,7 +118,7 @@ pub fn words(text: &str) -> Vec<Word> {
             }
             (Class::Symbol, _) => {
                 let mut text: String = cluster.chars().filter(|c| !matches!(c, '\u{fe0e}' | '\u{fe0f}')).collect();
-                // Keys of texts rely on it that the plain form is the text without its skin tones.
+                // Cut first, because keys of texts need the plain form to be the text without its skin tones.
                 cut(&mut text);
                 let plain: String = text.chars().filter(|c| !is_skin_tone(*c)).collect();
                 let variant = (plain != text && !plain.is_empty()).then_some(plain);
