@@ -53,8 +53,8 @@ pub(crate) fn mask(body: Bytes, claim: &ClaimResponse) -> Bytes {
     masked.into()
 }
 
-/// A text without its escapes, and the places of its characters and of its end in the escaped text. None if it has none
-/// of the notation: then it is read as it is, without the notation.
+/// A text without its escapes, and the places of its characters and of its end in the escaped text. None if no
+/// escape of the notation begins in the text: the first of [`NOTATIONS`] reads such a text as it is.
 fn unescaped(body: &[u8], (mark, escape): Notation) -> Option<(Vec<u8>, Vec<usize>)> {
     if mark.is_some_and(|mark| !body.contains(&mark)) {
         return None;

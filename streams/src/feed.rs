@@ -1,8 +1,8 @@
 //! One dataset's newest events, and the connections that wait for more.
 
-use std::sync::Arc;
+use std::{collections::HashMap, sync::Arc};
 
-use parking_lot::RwLock;
+use parking_lot::{RwLock, RwLockUpgradableReadGuard};
 use thesis_proto::filter::CompiledFilter;
 
 use crate::{
@@ -66,9 +66,13 @@ impl Feed {
     /// missing.
     pub(crate) fn push(&self, page: Page) -> Result<(), MissingEvents> {
         let mut woken = Vec::new();
-        let mut state = self.state.write();
+        // While this reads the texts, connections still read events, but no listener comes or goes.
+        let state = self.state.upgradable_read();
+        let interests = page.entries.iter().map(|entry| (entry.position, state.listeners.interests(&entry.keys)));
+        let interests: HashMap<_, _> = interests.collect();
+        let mut state = RwLockUpgradableReadGuard::upgrade(state);
         let State { ring, listeners } = &mut *state;
-        ring.push(page, |entry| listeners.note_event(&entry.keys, entry.position, &mut woken))?;
+        ring.push(page, |entry| listeners.note_event(&interests[&entry.position], entry.position, &mut woken))?;
         drop(state);
         for listener in woken {
             listener.signal.wake();

@@ -76,10 +76,15 @@ impl Listeners {
         }
     }
 
-    /// Notes an event at the listeners that it may concern, and collects those to wake.
-    pub(crate) fn note_event(&self, keys: &EventKeys, position: u64, woken: &mut Vec<Arc<Listener>>) {
-        for interest in keys.interests(&self.awaited) {
-            for (_, listener) in self.by_interest.get(&interest).into_iter().flatten() {
+    /// Returns the properties of an event that listeners wait for. A long text takes some time.
+    pub(crate) fn interests(&self, keys: &EventKeys) -> Vec<Interest> {
+        keys.interests(&self.awaited).filter(|interest| self.by_interest.contains_key(interest)).collect()
+    }
+
+    /// Notes an event with these properties at the listeners that it may concern, and collects those to wake.
+    pub(crate) fn note_event(&self, interests: &[Interest], position: u64, woken: &mut Vec<Arc<Listener>>) {
+        for interest in interests {
+            for (_, listener) in self.by_interest.get(interest).into_iter().flatten() {
                 if listener.note(position) {
                     woken.push(Arc::clone(listener));
                 }
@@ -141,11 +146,12 @@ mod tests {
             let listener = Listener::new(Arc::default(), 0);
             let number = listeners.add(&filter, &listener);
             let mut woken = Vec::new();
-            listeners.note_event(&keys, 7, &mut woken);
+            let interests = listeners.interests(&keys);
+            listeners.note_event(&interests, 7, &mut woken);
             if filter.matches_keys(&keys) {
                 prop_assert_eq!((listener.first(), woken.len()), (Some(7), 1));
             }
-            listeners.note_event(&keys, 8, &mut woken);
+            listeners.note_event(&interests, 8, &mut woken);
             prop_assert!(woken.len() <= 1, "woken once until it reads");
             listeners.remove(&filter, number);
             prop_assert!(listeners.by_interest.is_empty() && listeners.awaited == AwaitedKeys::default());
@@ -164,7 +170,7 @@ mod tests {
         listeners.add(&filter("$SEEK"), &other);
         let token = TokenRef { symbol: "$RUN".to_owned(), ..TokenRef::default() };
         let keys = EventKeys { token: Some(token), ..EventKeys::default() };
-        listeners.note_event(&keys, 3, &mut Vec::new());
+        listeners.note_event(&listeners.interests(&keys), 3, &mut Vec::new());
         assert_eq!((mine.first(), other.first()), (Some(3), None));
     }
 }

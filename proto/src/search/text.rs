@@ -43,7 +43,16 @@ impl TextIndex {
         let mut occurrences = std::mem::take(&mut index.occurrences);
         occurrences.sort_unstable_by_key(|occurrence| (index.form(*occurrence), occurrence.position));
         index.occurrences = occurrences;
+        // The index stays as long as its event does.
+        index.forms.shrink_to_fit();
+        index.occurrences.shrink_to_fit();
         index
+    }
+
+    /// Its size in bytes.
+    #[cfg(test)]
+    pub(crate) fn size(&self) -> usize {
+        self.forms.capacity() + self.occurrences.capacity() * size_of::<Occurrence>() + self.runs.size()
     }
 
     /// Returns its keys of a kind, each once.

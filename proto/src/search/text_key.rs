@@ -1,10 +1,13 @@
-//! What a text must have to match a search, as a number: words side by side, or a word that begins with some characters.
-//! By such keys an event finds the filters that may match its text. Two of them may have the same number: then a filter
-//! is compared in vain.
+//! Keys of texts. A key is the hash of words side by side, or of the first characters of a word. All texts that match
+//! an alternative of a search have one key in common, by which an event finds the filters that may match its text. Two
+//! keys may have the same hash: then a filter is compared in vain.
 
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 
-use super::{Item, words::Word};
+use super::{
+    Item,
+    words::{Word, is_skin_tone},
+};
 
 /// Number of lengths of runs of words: 1, 2, 4 and so on. So a text has few keys, however long it and the filters are.
 const RUN_LENGTHS: u32 = 7;
@@ -75,6 +78,12 @@ impl TextRuns {
         Self { beginnings }
     }
 
+    /// Its size in bytes.
+    #[cfg(test)]
+    pub(super) fn size(&self) -> usize {
+        self.beginnings.capacity() * size_of::<u64>()
+    }
+
     /// Returns the hashes of the runs of a length.
     fn of_length(&self, length: u32) -> Vec<u64> {
         let factor = FACTOR.wrapping_pow(length);
@@ -92,9 +101,10 @@ fn beginning(word: &str, exponent: u32) -> Option<&str> {
 
 /// Returns the hash of words with one more word.
 fn add_word(words: u64, word: &Word) -> u64 {
-    // A search for an emoji finds it with any skin tone, but no search finds a sigil with its word.
-    let plain = word.variant.as_deref().filter(|variant| !variant.starts_with(['@', '$']));
-    words.wrapping_mul(FACTOR).wrapping_add(hash_of(plain.unwrap_or(&word.text)))
+    let mut hasher = DefaultHasher::new();
+    // A search for an emoji finds it with any skin tone.
+    word.text.chars().filter(|c| !is_skin_tone(*c)).for_each(|c| c.hash(&mut hasher));
+    words.wrapping_mul(FACTOR).wrapping_add(hasher.finish())
 }
 
 fn hash_of(text: &str) -> u64 {
@@ -131,6 +141,10 @@ mod tests {
         }
         for run in ["mars", "moon moon", "sun the", "the sun moon", "and 👍 the sun"] {
             assert!(!has(text, &item(run, false)), "{run}");
+        }
+        // A symbol may have the character of a sigil.
+        for run in ["a $\u{fe0f}", "$\u{fe0f} b", "a $\u{fe0f}\u{1f3fb} b"] {
+            assert!(has("a $\u{fe0f}\u{1f3fb} b", &item(run, false)), "{run}");
         }
         assert!(has(text, &item("the moo", true)) && !has("moo", &item("the moo", true)), "the last word is a prefix");
     }

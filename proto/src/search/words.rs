@@ -117,8 +117,10 @@ pub fn words(text: &str) -> Vec<Word> {
                 open = false;
             }
             (Class::Symbol, _) => {
-                let text: String = cluster.chars().filter(|c| !matches!(c, '\u{fe0e}' | '\u{fe0f}')).collect();
-                let plain: String = text.chars().filter(|c| !matches!(c, '\u{1f3fb}'..='\u{1f3ff}')).collect();
+                let mut text: String = cluster.chars().filter(|c| !matches!(c, '\u{fe0e}' | '\u{fe0f}')).collect();
+                // Cut first, because keys of texts need the plain form to be the text without its skin tones.
+                cut(&mut text);
+                let plain: String = text.chars().filter(|c| !is_skin_tone(*c)).collect();
                 let variant = (plain != text && !plain.is_empty()).then_some(plain);
                 // A variation selector alone, or after a space, shows nothing.
                 if !text.trim().is_empty() {
@@ -137,6 +139,10 @@ pub fn words(text: &str) -> Vec<Word> {
         }
     }
     words
+}
+
+pub(super) const fn is_skin_tone(c: char) -> bool {
+    matches!(c, '\u{1f3fb}'..='\u{1f3ff}')
 }
 
 /// A single cluster may hold any number of combining marks.
@@ -193,5 +199,7 @@ mod tests {
         assert_eq!(texts(&long), [&long[..1_000]]);
         let marked = format!("a{}", "\u{301}".repeat(5_000));
         assert!(words(&marked).iter().all(|word| word.text.len() <= 1_000));
+        let [toned] = &words(&format!("👍{}\u{301}", "🏽".repeat(300)))[..] else { panic!("one word") };
+        assert_eq!((toned.text.len(), toned.variant.as_deref()), (1_000, Some("👍")));
     }
 }

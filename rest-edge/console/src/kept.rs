@@ -1,7 +1,8 @@
 //! Keeps a form that was not accepted because the session had ended, or because the change needs a confirmation first.
 //!
 //! The browser keeps the form in a cookie for 15 minutes. After the sign-in or confirmation, a page shows it filled in,
-//! with a button that sends it. Passwords and codes are not kept. A form that is too long for a cookie is lost.
+//! with a button that sends it. Passwords, codes and the headers of a webhook are not kept; the page asks for the
+//! headers again. A form that is too long for a cookie is lost.
 
 use axum::response::Response;
 use http::{Method, header::SET_COOKIE};
@@ -24,6 +25,9 @@ const SECONDS: u32 = 900;
 const MAX_BODY: usize = 3_000;
 /// Form fields that are never kept.
 pub(super) const SECRET: [&str; 5] = ["csrf", "password", "current_password", "code", "recovery_code"];
+
+/// The headers of a webhook have values of the customer that no page shows.
+pub(crate) const HEADERS: &str = "headers";
 
 /// A form as it was sent.
 pub(crate) struct SentForm {
@@ -58,7 +62,9 @@ impl SentForm {
         if !self.visit.is_own || !self.visit.accepts(csrf.unwrap_or_default()) {
             return None;
         }
-        let fields: Vec<_> = fields.into_iter().filter(|(name, _)| !SECRET.contains(&name.as_str())).collect();
+        let mut fields: Vec<_> = fields.into_iter().filter(|(name, _)| !SECRET.contains(&name.as_str())).collect();
+        // The name remains, so that the page asks for them.
+        fields.iter_mut().filter(|(name, _)| name == HEADERS).for_each(|(_, value)| value.clear());
         let body = serde_html_form::to_string(&fields).ok().filter(|body| body.len() <= MAX_BODY)?;
         let (user, path) = (self.visit.session_user()?, utf8_percent_encode(&self.visit.path, NON_ALPHANUMERIC));
         let cookies = self.visit.console.cookies();

@@ -83,7 +83,8 @@ pub use self::{visit::Visit, workspace::event_line};
 
 /// The path of the first page, and the prefix of all others.
 pub const HOME: &str = "/console";
-/// A header of the forms that scripts send. The browser's history does not have them, so their pages answer at once.
+/// A header of the forms that scripts send. These forms are not in the browser's history, so a reload does not send
+/// them again, and their responses need no redirect.
 const SCRIPT: HeaderName = HeaderName::from_static("x-script");
 /// The prefix of one-time links. Their last segment is a secret.
 const LINKS: &str = "/console/links/";
@@ -214,7 +215,9 @@ impl Site {
     pub async fn answer(&self, visit: Visit, mut head: Parts, body: Bytes) -> Answered {
         if let Some((again, form)) = refused::read(&visit, &head.method) {
             head.method = Method::POST;
-            return refused::end(&visit, self.route(again, head, form).await);
+            // The session may have ended since the form was sent.
+            let sent = SentForm::new(again.clone(), &Method::POST, &form);
+            return refused::end(&visit, sent.keep(self.route(again, head, form).await));
         }
         let (sent, method) = (SentForm::new(visit.clone(), &head.method, &body), head.method.clone());
         let is_script = head.headers.contains_key(SCRIPT);

@@ -3,9 +3,11 @@
 //!
 //! No edge stores the form. It is in a cookie that lasts a minute and that scripts cannot read, compressed and signed
 //! for this session and this path, with the error by which core refused it. The form's handler renders the page: it
-//! runs again with these, and [`Visit::change`] fails as before without a call of core. One read ends the cookie.
-//! Afterwards the path leads to the page with the form as it was before. The cookie has no values that pages never show
-//! again. The page answers a form at once that is too long for a cookie, which has room for 2,800 compressed bytes.
+//! reads the fields of the cookie as a form, and [`Visit::change`] returns the error of the cookie without a call of
+//! core. One read ends the cookie. Afterwards the path leads to the page with the form as it was before. The cookie has
+//! no values that pages never show again. The page answers a form at once that is too long for a cookie, which has room
+//! for 2,800 compressed bytes, and so does the page of a failure of the service: a reload sends the form again, which
+//! may then succeed.
 
 use std::io::Read as _;
 
@@ -18,17 +20,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use thesis_proto::error::{ApiError, ErrorCode};
 
-use super::{failure::see_other, is_page, kept, shown, visit::Visit};
+use super::{
+    failure::{PageError, see_other},
+    is_page, kept, shown,
+    visit::Visit,
+};
 
 /// Lifetime of the cookie, in seconds.
 const SECONDS: u32 = 60;
-/// Maximum size of an uncompressed form in bytes. The limit of a form's body is lower.
-const MAX_FORM: u64 = 256 * 1024;
+/// Maximum size of an uncompressed form in bytes. A form's body has at most 64 KiB, and is up to seven times as long in
+/// JSON, where a field with a control character as its name has 14 bytes instead of two.
+const MAX_FORM: u64 = 512 * 1024;
 const PURPOSE: &[u8] = b"refused form";
 /// The token that every form has.
 const CSRF: &str = "csrf";
-/// The headers of a webhook have values of the customer that no page shows.
-const HEADERS: &str = "headers";
+/// The fields with which a passkey proves itself to one challenge.
+const PROOF: [&str; 4] = ["credential_id", "client_data", "authenticator_data", "signature"];
 
 /// A form without its secrets, and the error by which core refused it.
 #[derive(Serialize, Deserialize)]
@@ -65,9 +72,11 @@ impl Refusal {
     }
 }
 
-/// Redirects a form that a page answers to that page. Other responses stay as they are.
+/// Redirects a form that a page answers to that page, be it a page with an error. Other responses stay as they are.
 pub(super) fn keep(visit: &Visit, method: &Method, body: &Bytes, response: Response) -> Response {
-    if method.is_safe() || !is_page(response.headers()) {
+    let error = response.extensions().get::<PageError>();
+    let is_refused = error.is_some_and(|error| error.0.code.http_status() < 500);
+    if method.is_safe() || !(is_page(response.headers()) || is_refused) {
         return response;
     }
     match cookie(visit, body) {
@@ -80,8 +89,8 @@ pub(super) fn keep(visit: &Visit, method: &Method, body: &Bytes, response: Respo
     }
 }
 
-/// The cookie with a form. None if a cookie cannot carry it, if core made its change, or if it does not come from a page
-/// of this service.
+/// The cookie with a form. None if a cookie cannot carry it, if core made its change, or if it does not come from a
+/// page of this service.
 fn cookie(visit: &Visit, body: &[u8]) -> Option<HeaderValue> {
     let refusal = match visit.outcome() {
         Some(Ok(())) => return None,
@@ -96,8 +105,7 @@ fn cookie(visit: &Visit, body: &[u8]) -> Option<HeaderValue> {
     fields.retain(|(name, _)| name != CSRF);
     for (name, value) in &mut fields {
         // The handler still demands the field itself.
-        let name = name.as_str();
-        if name == HEADERS || kept::SECRET.contains(&name) {
+        if is_never_shown(name) {
             value.clear();
         }
     }
@@ -107,6 +115,11 @@ fn cookie(visit: &Visit, body: &[u8]) -> Option<HeaderValue> {
     let text = URL_SAFE_NO_PAD.encode(encoder.finish().ok()?);
     let cookies = visit.console.cookies();
     cookies.set_for(cookies.refused(), &shown::seal(visit, PURPOSE, &visit.path, &text), SECONDS)
+}
+
+/// True for a field whose value no page shows again.
+fn is_never_shown(name: &str) -> bool {
+    name == kept::HEADERS || PROOF.contains(&name) || kept::SECRET.contains(&name)
 }
 
 /// The form that the visitor's cookie has for this path: its body, and the visit in which its handler renders the page.
@@ -150,8 +163,19 @@ mod tests {
         assert_eq!(old.error(), None);
     }
 
+    #[test]
+    fn values_that_no_page_shows_are_not_in_the_cookie() {
+        for name in ["password", "code", "headers", "client_data", "signature"] {
+            assert!(is_never_shown(name), "{name}");
+        }
+        assert!(!["email", "name", "once"].into_iter().any(is_never_shown));
+    }
+
     /// The beginnings of the names of calls that change nothing.
     const READS: [&str; 6] = ["get_", "list_", "search", "verify_", "begin_confirmation", "begin_passkey"];
+
+    /// In parts, so that this file does not have it.
+    const CORE: &str = concat!(".core()", ".");
 
     /// A handler that runs again must not make its change again.
     #[test]
@@ -166,12 +190,11 @@ mod tests {
                     continue;
                 }
                 let text: String = fs::read_to_string(&path).unwrap().split_whitespace().collect();
-                for (at, core) in text.match_indices(".core().") {
+                for (at, core) in text.match_indices(CORE) {
                     let call = text[at + core.len()..].split('(').next().unwrap_or_default();
                     let is_name = |letter: char| letter.is_ascii_alphanumeric() || "_.".contains(letter);
-                    let Some((_, method)) = call.split_once('.').filter(|_| call.chars().all(is_name)) else {
-                        continue;
-                    };
+                    let method = call.split_once('.').filter(|_| call.chars().all(is_name)).map(|(_, method)| method);
+                    let method = method.unwrap_or_else(|| panic!("{call} in {} hides calls", path.display()));
                     if READS.iter().any(|read| method.starts_with(read)) {
                         continue;
                     }

@@ -118,8 +118,8 @@ impl Visit {
         hex::decode(csrf).is_ok_and(|tag| self.mac().verify_slice(&tag).is_ok())
     }
 
-    /// Names a form that does its work once, by the token in it; none for a form without one. Tokens are request ids, which
-    /// logs have. The session's part of the name is in no log and no store, so nobody derives a key from them.
+    /// Names a form that does its work once, by the token in it; none for a form without one. Tokens are request ids,
+    /// which logs have. The session's part of the name is in no log and no store, so nobody derives a key from them.
     pub(crate) fn once(&self, token: &str) -> Option<String> {
         (!token.is_empty()).then(|| format!("{token}/{}", self.csrf()))
     }
@@ -184,7 +184,7 @@ impl Visit {
     /// and never polls `call`.
     pub(crate) async fn change<T>(&self, call: impl Future<Output = Result<T, Status>>) -> Result<T, Status> {
         if self.is_refused {
-            // Without an error, the page itself found a fault that is there no more.
+            // Without an error, core was not called: the handler refused the form for a reason that has since passed.
             let unsent = || ApiError::new(ErrorCode::ValidationFailed, "the form was not sent; send it again");
             let refusal = self.outcome().and_then(|outcome| outcome.as_ref().err());
             return Err(refusal.cloned().unwrap_or_else(unsent).to_status(""));

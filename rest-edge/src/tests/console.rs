@@ -157,8 +157,11 @@ async fn an_unreadable_form_is_reported() {
     let core = core();
     let edge = edge(&core, "http://edge.test");
     let (cookie, token) = visitor(&edge).await;
-    let (status, ..) = ask(&edge, post("/console/sign-in", &cookie, &format!("csrf={token}"))).await;
-    assert_eq!(status, StatusCode::UNPROCESSABLE_ENTITY);
+    let (status, headers, _) = ask(&edge, post("/console/sign-in", &cookie, &format!("csrf={token}"))).await;
+    assert_eq!((status, &headers["location"]), (StatusCode::SEE_OTHER, &"/console/sign-in".parse().unwrap()));
+    let refused = headers["set-cookie"].to_str().unwrap().split(';').next().unwrap();
+    let (status, _, page) = get(&edge, "/console/sign-in", &format!("{cookie}; {refused}")).await;
+    assert!(status == StatusCode::UNPROCESSABLE_ENTITY && page.contains("could not be read"), "{status} {page}");
     let large = format!("csrf={token}&email={}", "a".repeat(64 * 1024));
     let (status, _, page) = ask(&edge, post("/console/sign-in", &cookie, &large)).await;
     assert_eq!(status, StatusCode::PAYLOAD_TOO_LARGE);

@@ -55,12 +55,12 @@ fn name_of<'a>(organizations: &'a HashMap<String, String>, id: &'a str) -> &'a s
 }
 
 async fn page(signed_in: &SignedIn, query: &PageQuery, refused: RefusedForm) -> Page {
-    let admin = &signed_in.core().admin;
-    let organizations = admin.list_organizations(signed_in.request(v1::ListOrganizationsRequest {})).await?;
+    let request = signed_in.request(v1::ListOrganizationsRequest {});
+    let organizations = signed_in.core().admin.list_organizations(request).await?;
     let organizations: HashMap<_, _> =
         organizations.into_inner().data.into_iter().map(|row| (row.id, row.name)).collect();
     let request = signed_in.request(v1::ListProjectsRequest { organization_id: None });
-    let mut projects = admin.list_projects(request).await?.into_inner().data;
+    let mut projects = signed_in.core().admin.list_projects(request).await?.into_inner().data;
     projects.retain(|project| !project.archived);
 
     let mut requests = projects.clone();

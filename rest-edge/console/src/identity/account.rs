@@ -99,15 +99,14 @@ pub(super) async fn forget(signed_in: SignedIn, Path(id): Path<String>, Posted(N
 }
 
 async fn page(signed_in: &SignedIn, faults: Faults, done: &str) -> Page {
-    let accounts = &signed_in.core().accounts;
-    let sessions = accounts.list_sessions(signed_in.request(v1::ListSessionsRequest {})).await?.into_inner().data;
-    let devices = accounts.list_devices(signed_in.request(v1::ListDevicesRequest {})).await?.into_inner().data;
+    let sessions = signed_in.core().accounts.list_sessions(signed_in.request(v1::ListSessionsRequest {})).await?;
+    let devices = signed_in.core().accounts.list_devices(signed_in.request(v1::ListDevicesRequest {})).await?;
     let page = AccountPage {
         layout: Layout::of(signed_in, "Account", "account").with_notice(done, &DONE),
         email: signed_in.email().to_owned(),
         has_factor: signed_in.account.user.as_ref().is_some_and(|user| user.second_factor),
-        sessions,
-        devices,
+        sessions: sessions.into_inner().data,
+        devices: devices.into_inner().data,
         faults,
     };
     render(page.faults.status(), &page)

@@ -8,7 +8,7 @@ use crate::{
     HOME, Page,
     failure::see_other,
     form::label,
-    kept::KeptForm,
+    kept::{HEADERS, KeptForm},
     view::{Layout, cut, render},
     visit::SignedIn,
 };
@@ -29,8 +29,10 @@ struct ShownField {
 struct AgainPage {
     layout: Layout,
     action: String,
-    /// Every field of the form.
+    /// The kept fields of the form.
     fields: Vec<(String, String)>,
+    /// True if the form has headers, which were not kept.
+    has_headers: bool,
     shown: Vec<ShownField>,
 }
 
@@ -39,10 +41,13 @@ pub(super) async fn show(signed_in: SignedIn) -> Page {
     let id = signed_in.account.user.as_ref().map(|user| user.id.as_str());
     let is_ours = |form: &KeptForm| id == Some(&*form.user) && safe_next(Some(&form.path)) == form.path;
     let Some(form) = KeptForm::read(&signed_in.visit).filter(is_ours) else { return Ok(see_other(HOME)) };
-    let KeptForm { path: action, fields, .. } = form;
+    let KeptForm { path: action, mut fields, .. } = form;
+    let count = fields.len();
+    fields.retain(|(name, _)| name != HEADERS);
+    let has_headers = fields.len() < count;
     let typed = fields.iter().filter(|(name, value)| !HIDDEN.contains(&name.as_str()) && !value.is_empty());
     let shown = typed.map(|(name, value)| ShownField { name: label(name), value: cut(value, MAX_SHOWN) });
     let shown = shown.collect();
     let layout = Layout::of(&signed_in, "Send your form", "");
-    render(StatusCode::OK, &AgainPage { layout, action, fields, shown })
+    render(StatusCode::OK, &AgainPage { layout, action, fields, has_headers, shown })
 }

@@ -101,12 +101,11 @@ fn member_row(member: v1::Member, reader: &str) -> MemberRow {
 
 pub(super) async fn page(signed_in: &SignedIn, id: &str, state: MembersState<'_>) -> Page {
     let access = OrganizationAccess::of(signed_in, id)?;
-    let accounts = &signed_in.core().accounts;
     let message = v1::ListMembersRequest { organization_id: id.to_owned() };
-    let members = accounts.list_members(signed_in.request(message)).await?.into_inner().data;
+    let members = signed_in.core().accounts.list_members(signed_in.request(message)).await?.into_inner().data;
     let invitations = if access.is_owner() {
         let message = v1::ListInvitationsRequest { organization_id: id.to_owned() };
-        accounts.list_invitations(signed_in.request(message)).await?.into_inner().data
+        signed_in.core().accounts.list_invitations(signed_in.request(message)).await?.into_inner().data
     } else {
         Vec::new()
     };

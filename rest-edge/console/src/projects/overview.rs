@@ -79,15 +79,15 @@ async fn page(signed_in: &SignedIn, id: &str, query: &PageQuery, typed_note: Str
     let now_ms = signed_in.visit.console.clock.now_ms();
     let from_ms = now_ms.div_euclid(DAY_MS) * DAY_MS - (DAYS - 1) * DAY_MS;
 
-    let (project_id, accounts) = (|| access.project.id.clone(), &signed_in.core().accounts);
+    let project_id = || access.project.id.clone();
     let keys = signed_in.request(v1::AccountServiceListKeysRequest { project_id: project_id() });
     let limits = signed_in.request(v1::GetProjectUsageRequest { project_id: project_id() });
     let from = Some(from_millis(from_ms));
     let usage = signed_in.request(v1::ListKeyUsageRequest { project_id: project_id(), from, to: None });
     let (keys, limits, usage, deliveries) = tokio::join!(
-        accounts.list_keys(keys),
-        accounts.get_project_usage(limits),
-        accounts.list_key_usage(usage),
+        signed_in.core().accounts.list_keys(keys),
+        signed_in.core().accounts.get_project_usage(limits),
+        signed_in.core().accounts.list_key_usage(usage),
         Deliveries::read(signed_in, &access.project, live),
     );
     let (keys, limits, usage) = (keys?.into_inner().data, limits?.into_inner(), usage?.into_inner().data);

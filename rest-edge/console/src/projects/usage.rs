@@ -192,16 +192,15 @@ pub(super) async fn show(signed_in: SignedIn, Path(id): Path<String>, query: Pag
     let from_ms = today - (span_days - 1) * DAY_MS;
 
     let project_id = || access.project.id.clone();
-    let accounts = &signed_in.core().accounts;
     let limits_request = signed_in.request(v1::GetProjectUsageRequest { project_id: project_id() });
     let keys_request = signed_in.request(v1::AccountServiceListKeysRequest { project_id: project_id() });
     let from = Some(from_millis(from_ms));
     let message = v1::ListKeyUsageRequest { project_id: project_id(), from, to: None };
     let usage_request = signed_in.request(message);
     let (plan, keys, usage) = tokio::try_join!(
-        accounts.get_project_usage(limits_request),
-        accounts.list_keys(keys_request),
-        accounts.list_key_usage(usage_request),
+        signed_in.core().accounts.get_project_usage(limits_request),
+        signed_in.core().accounts.list_keys(keys_request),
+        signed_in.core().accounts.list_key_usage(usage_request),
     )?;
     let v1::GetProjectUsageResponse { test, live } = plan.into_inner();
     let (test, live) = (test.unwrap_or_default(), live.unwrap_or_default());

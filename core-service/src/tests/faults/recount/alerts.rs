@@ -22,7 +22,9 @@ pub(in crate::tests::faults) struct Delays {
 impl Delays {
     /// One process after another.
     pub(in crate::tests::faults) const OF_PROCESSES: Self = Self { unread: 20_000, unknown: [0, 0], late: 0 };
-    /// Random faults while rules are created, changed and deleted.
+    /// Random faults while rules are created, changed and deleted. One call of the store in 40 fails or ends the
+    /// process, so several processes may end one after another before one reads a log or a rule. A minute is the
+    /// longest time that leaves out no rule from before the mixture: `World::rest` makes them a minute old.
     pub(in crate::tests::faults) const OF_MIXTURE: Self = Self { unread: 60_000, unknown: [60_000; 2], late: 0 };
     /// Such faults of two cores at the same time.
     pub(in crate::tests::faults) const OF_CORES: Self = Self { late: 20_000, ..Self::OF_MIXTURE };

@@ -70,12 +70,14 @@ impl Deliveries {
     }
 
     async fn try_read(signed_in: &SignedIn, project_id: &str, live: bool) -> Result<Self, Status> {
-        let (webhooks, visit) = (&signed_in.core().webhooks, &signed_in.visit);
+        let visit = &signed_in.visit;
         let message = v1::ListWebhooksRequest { limit: Some(MAX_WEBHOOKS), ..v1::ListWebhooksRequest::default() };
-        let listed = webhooks.list_webhooks(visit.request_in(project_id, live, message)).await?.into_inner();
+        let request = visit.request_in(project_id, live, message);
+        let listed = signed_in.core().webhooks.list_webhooks(request).await?.into_inner();
         let insight = |webhook: v1::Webhook| async move {
             let message = v1::GetWebhookInsightRequest { id: webhook.id };
-            let answer = webhooks.get_webhook_insight(visit.request_in(project_id, live, message)).await?;
+            let request = visit.request_in(project_id, live, message);
+            let answer = signed_in.core().webhooks.get_webhook_insight(request).await?;
             Ok::<_, Status>(answer.into_inner().insight.unwrap_or_default())
         };
         let insights = try_join_all(listed.data.into_iter().map(insight)).await?;

@@ -50,9 +50,9 @@ pub(super) struct Chart {
 /// Reads the metric of an alert at each of the last 24 hours, the newest last. The token is a reference of any form.
 /// An alert without a threshold has a chart without lines.
 pub(super) async fn read(workspace: &Workspace, token: &str, alert: &v1::Alert) -> Result<Chart, Status> {
-    let tokens = &workspace.core().tokens;
     let now = v1::GetTokenActivityRequest { r#ref: token.to_owned(), ..v1::GetTokenActivityRequest::default() };
-    let now = tokens.get_token_activity(workspace.request(now)).await?.into_inner().activity.unwrap_or_default();
+    let now = workspace.core().tokens.get_token_activity(workspace.request(now)).await?.into_inner();
+    let now = now.activity.unwrap_or_default();
     // The reference may need a lookup, which one read does for all.
     let id = now.token.map_or_else(|| token.to_owned(), |token| token.id);
     let now = now.computed_at.as_ref().map_or(0, to_millis);
@@ -76,18 +76,18 @@ async fn value_at(
     metric: v1::AlertMetric,
     as_of: Option<Timestamp>,
 ) -> Result<Option<f64>, Status> {
-    let (tokens, r#ref) = (&workspace.core().tokens, token.to_owned());
+    let r#ref = token.to_owned();
     Ok(match metric {
         v1::AlertMetric::ThesisCount5m | v1::AlertMetric::ChangePct => {
             let message = v1::GetThesisVelocityRequest { r#ref, as_of, ..v1::GetThesisVelocityRequest::default() };
-            let answer = tokens.get_thesis_velocity(workspace.request(message)).await?.into_inner();
-            let velocity = answer.velocity.unwrap_or_default();
+            let answer = workspace.core().tokens.get_thesis_velocity(workspace.request(message)).await?;
+            let velocity = answer.into_inner().velocity.unwrap_or_default();
             if metric == v1::AlertMetric::ChangePct { velocity.change_pct } else { Some(number(velocity.last_5m)) }
         }
         _ => {
             let message = v1::GetTokenActivityRequest { r#ref, as_of, ..v1::GetTokenActivityRequest::default() };
-            let answer = tokens.get_token_activity(workspace.request(message)).await?.into_inner();
-            let activity = answer.activity.unwrap_or_default();
+            let answer = workspace.core().tokens.get_token_activity(workspace.request(message)).await?;
+            let activity = answer.into_inner().activity.unwrap_or_default();
             Some(number(match metric {
                 v1::AlertMetric::ThesisCount1h => activity.thesis_count_1h,
                 v1::AlertMetric::UniqueAuthors24h => activity.unique_authors_24h,

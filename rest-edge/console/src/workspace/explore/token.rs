@@ -154,21 +154,20 @@ async fn figures(workspace: &Workspace, token: &str, query: &PageQuery) -> Resul
     let mut read = query.reader();
     let as_of = read.time("as_of");
     let as_of = read.finish(as_of)?;
-    let tokens = &workspace.core().tokens;
     let id = || token.to_owned();
     let then = async {
         if as_of.is_none() {
             return Ok::<_, Status>(None);
         }
         let message = v1::GetTokenRequest { r#ref: id(), as_of, ..v1::GetTokenRequest::default() };
-        Ok(tokens.get_token(workspace.request(message)).await?.into_inner().token)
+        Ok(workspace.core().tokens.get_token(workspace.request(message)).await?.into_inner().token)
     };
     let activity = v1::GetTokenActivityRequest { r#ref: id(), as_of, ..v1::GetTokenActivityRequest::default() };
     let velocity = v1::GetThesisVelocityRequest { r#ref: id(), as_of, ..v1::GetThesisVelocityRequest::default() };
     let (token, activity, velocity) = tokio::try_join!(
         then,
-        tokens.get_token_activity(workspace.request(activity)),
-        tokens.get_thesis_velocity(workspace.request(velocity)),
+        workspace.core().tokens.get_token_activity(workspace.request(activity)),
+        workspace.core().tokens.get_thesis_velocity(workspace.request(velocity)),
     )?;
     Ok(Figures {
         token,
@@ -182,9 +181,8 @@ pub(super) async fn show(
     Path((_, _, reference)): Path<(String, String, String)>,
     query: PageQuery,
 ) -> Page {
-    let tokens = &workspace.core().tokens;
     let message = v1::GetTokenRequest { r#ref: reference, chain: query.given("chain"), as_of: None };
-    let mut token = match tokens.get_token(workspace.request(message)).await {
+    let mut token = match workspace.core().tokens.get_token(workspace.request(message)).await {
         Ok(answer) => answer.into_inner().token.unwrap_or_default(),
         Err(status) => {
             let error = ApiError::from_status(&status);
