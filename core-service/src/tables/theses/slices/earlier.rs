@@ -85,7 +85,10 @@ impl ThesisStore {
         for number in numbers {
             let changed_in = self.past.changed_in(dataset, token, number);
             match self.past.get(dataset, token, number).filter(|block| block.includes(changed_in)) {
-                Some(block) if block.includes(noted_after) => blocks.push((number, block)),
+                Some(block) if block.includes(noted_after) => {
+                    block.stays_right_up_to(projected);
+                    blocks.push((number, block));
+                }
                 Some(block) => uncertain.push((number, block)),
                 None => missing.push(number),
             }
