@@ -98,8 +98,14 @@ async fn the_days_of_an_import_are_built_as_soon_as_it_is_whole() {
     let world = World::start(memory(&clock), &clock).await;
     let mut search = Search::default();
     assert_eq!(world.core.datasets.import_here(&LIVE, import(2)).await.unwrap(), None);
-    world.archive().build_missing(&LIVE, &mut search).await.unwrap();
-    assert_eq!(search.open.iter().collect::<Vec<_>>(), [&first, &second]);
+    let log = LogLines::at(Level::WARN);
+    let logging = log.listen();
+    // The import is logged once.
+    for lines in [1, 0] {
+        assert_eq!(count_failures(&world, &mut search, &log, first).await, lines);
+        assert_eq!(search.open.iter().collect::<Vec<_>>(), [&first, &second]);
+    }
+    drop(logging);
     assert_eq!(world.core.datasets.import_here(&LIVE, import(entries.len())).await.unwrap(), None);
     world.archive().build_missing(&LIVE, &mut search).await.unwrap();
     assert!(search.open.is_empty());
