@@ -79,7 +79,8 @@ struct CachedPart {
     position: u64,
     /// The epoch of the rows. Rows of an earlier one count as not cached.
     epoch: u64,
-    /// False until a row or partition of the epoch is cached, or a request reads past blocks. Until then no entry is read.
+    /// False until a row or partition of the epoch is cached, or a request reads past blocks. Until then entries are
+    /// not read.
     applies_entries: bool,
     /// Changed blocks are noted for the entries after this one, up to the position.
     noted_after: u64,
