@@ -122,7 +122,8 @@ impl Document {
         if text.trim().is_empty() {
             return Err(Unreadable::Empty);
         }
-        // Before `Value`, which would read the JSON in the text of a field, and the JSON in a text of that, without end.
+        // `Value` comes second. It would read the JSON in the text of a raw value, and the raw values in that JSON, until
+        // the stack overflows.
         serde_json::from_str::<UniqueNames>(text).map_err(|error| match error.classify() {
             Category::Eof => Unreadable::Truncated,
             Category::Data => Unreadable::Ambiguous(error.to_string()),
