@@ -7,7 +7,7 @@ mod unique_names;
 mod verify;
 
 use serde::{Deserialize, Deserializer, Serialize, de::Error as _};
-use serde_json::Value;
+use serde_json::{Value, error::Category};
 
 use self::unique_names::UniqueNames;
 pub use self::{
@@ -122,10 +122,14 @@ impl Document {
         if text.trim().is_empty() {
             return Err(Unreadable::Empty);
         }
-        let value: Value = serde_json::from_str(text).map_err(|error| {
-            if error.is_eof() { Unreadable::Truncated } else { Unreadable::Json(error.to_string()) }
+        // `Value` comes second. It would read the JSON in the text of a raw value, and the raw values in that JSON, until
+        // the stack overflows.
+        serde_json::from_str::<UniqueNames>(text).map_err(|error| match error.classify() {
+            Category::Eof => Unreadable::Truncated,
+            Category::Data => Unreadable::Ambiguous(error.to_string()),
+            Category::Syntax | Category::Io => Unreadable::Json(error.to_string()),
         })?;
-        serde_json::from_str::<UniqueNames>(text).map_err(|error| Unreadable::Ambiguous(error.to_string()))?;
+        let value: Value = serde_json::from_str(text).map_err(|error| Unreadable::Json(error.to_string()))?;
         let object = value.get("object").and_then(Value::as_str).unwrap_or_default().to_owned();
         let is_of_file = value.get("entry").is_some();
         let read = match object.as_str() {

@@ -59,7 +59,7 @@ fn error_word(error: &Invalid) -> &'static str {
         Invalid::Beyond { .. } => "beyond",
         Invalid::Length { .. } => "length",
         Invalid::Root => "root",
-        Invalid::NoKeys(_) => "keys",
+        Invalid::KeyCount(_) => "keys",
         Invalid::Key { .. } | Invalid::KeyOfOther { .. } | Invalid::KeyKind(_) => "key",
         Invalid::Unsigned { .. } => "unsigned",
         Invalid::Signature { .. } => "signature",

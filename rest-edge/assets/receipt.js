@@ -279,10 +279,10 @@ const receipts = (() => {
   };
 
   // The keys that a document lists. Each must be a key of this log, and must have signed the checkpoint.
-  const listedKeys = async (document, checkpoint) => {
-    demand(document.keys.length > 0, `The ${document.object} lists no key.`);
+  const listedKeys = async ({ object, keys: listed }, checkpoint) => {
+    demand(listed.length > 0 && listed.length <= MAX_SIGNATURES, `The ${object} lists no key, or more than 64 keys.`);
     const keys = [];
-    for (const text of document.keys) {
+    for (const text of listed) {
       const key = await readKey(text);
       demand(key.type === SIGNATURE, `The key ${key.name} is that of a witness, and a log signs with another kind.`);
       demand(key.name === checkpoint.origin, `The key ${key.name} is of another log than the checkpoint.`);

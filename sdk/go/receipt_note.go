@@ -209,8 +209,9 @@ func (c *signedCheckpoint) checkLivemode(livemode bool) error {
 
 // checkKeys checks that each listed key signed the checkpoint, and returns whether one of them is trusted.
 func (c *signedCheckpoint) checkKeys(listed []string, trusted []verifierKey) (bool, error) {
-	if len(listed) == 0 {
-		return false, invalid("keys", "it lists no key")
+	// The number of signature checks grows with the number of keys.
+	if len(listed) == 0 || len(listed) > maxSignatures {
+		return false, invalid("keys", "it lists no key, or more than %d keys", maxSignatures)
 	}
 	for _, text := range listed {
 		key, err := parseKey(text)

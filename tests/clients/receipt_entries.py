@@ -26,6 +26,8 @@ def odd_entries():
     largest = b"\x90\x01" + b"\xff" * 9 + b"\x01"
     yield "archive-file-with-more-fields", receipt_of(file_entry(1, FILE) + unknown + largest), {}
     yield "archive-file-without-numbers", receipt_of(with_file(position=0, rows=0, bytes=0)), {}
+    empty = receipt_of(protobuf({2: 7, FILE_FIELD: b""}))
+    yield "archive-file-empty", empty | {"date": "", "kind": "", "sha256": ""}, {}
 
 
 def wrong_entries():
@@ -49,3 +51,8 @@ def wrong_entries():
         "before-1970": with_file((1 << 64) - 1),
     }.items():
         yield f"file-entry-{name}", receipt_of(stored), {}, "entry"
+    # Date and kind together are the same text in entry and receipt.
+    receipt = receipt_of(with_file(date="23 of 24", kind="theses"))
+    yield "file-date-and-kind", receipt | {"date": "24", "kind": "theses of 23"}, {}, "file"
+    receipt = receipt_of(with_file(date="a b", kind="c"))
+    yield "file-date-and-kind-with-spaces", receipt | {"date": "a", "kind": "b c"}, {}, "file"

@@ -221,7 +221,7 @@ def verify(document, trusted=(), witnesses=()):
     dataset = parts[1]
     demand(dataset in ("live", "sandbox"), "origin: another dataset")
     demand(document["livemode"] is (dataset == "live"), "livemode: of another dataset")
-    demand(document["keys"], "keys: none")
+    demand(0 < len(document["keys"]) <= MAX_SIGNATURES, "keys: none, or too many")
     demand(all(isinstance(key, str) for key in document["keys"]), "keys: no text")
     for key in document["keys"]:
         name, kind, _ = read_key(key)

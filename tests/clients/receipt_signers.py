@@ -24,6 +24,11 @@ def unknown(name, number=0):
     return f"— {name} {encode(number.to_bytes(4, 'big') + bytes(64))}\n"
 
 
+def other_keys():
+    """Keys of the same log: with its own, as many as a document may have."""
+    return [Key(LIVE, seed(f"key {number}")) for number in range(1, 64)]
+
+
 def many_signers(receipt):
     """Valid receipts."""
     text, trusted = checkpoint_of(receipt), {"trusted": [str(KEY)]}
@@ -34,6 +39,9 @@ def many_signers(receipt):
     yield "many-signatures", with_lines(receipt, *lines), trusted
     twice = changed(with_lines(receipt, KEY.sign(text)), "keys", [str(KEY)] * 2)
     yield "signed-twice", twice, trusted
+    keys = [KEY, *other_keys()]
+    signed = with_lines(receipt, *(key.sign(text) for key in keys[1:]))
+    yield "sixty-four-keys", changed(signed, "keys", list(map(str, keys))), trusted
     cosigned = with_lines(receipt, WITNESS.sign(text, WITNESSED_AT), WITNESS.sign(text, LAST_TIME))
     yield "cosigned-twice", cosigned, trusted | {"witnesses": [str(WITNESS)]}
     odd = Key("witness.example/\ufeffone", seed("odd witness"), COSIGNATURE)
@@ -58,6 +66,7 @@ def wrong_signers(receipt):
         yield name, with_lines(receipt, WITNESS.sign(text, time)), by_witness, "signature"
     lines = [unknown("many", number) for number in range(64)]
     yield "too-many-signatures", with_lines(receipt, *lines), {}, "form"
+    yield "too-many-keys", changed(receipt, "keys", [str(KEY)] * 65), {}, "keys"
     for name, letter in {
         "no-break-space": "\u00a0",
         "next-line": "\u0085",

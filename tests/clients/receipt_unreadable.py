@@ -15,6 +15,7 @@ def unreadable(valid):
     yield "empty", ""
     yield from ambiguous(valid)
     yield from broken(valid)
+    yield "raw-values-in-each-other", with_field(valid["plain"], f'"later": {nested_raw_values()}')
     yield "index-6.0", written(valid["plain"], "index", "6.0")
     for power in (53, 64):
         yield f"index-field-2-to-{power}", written(valid["plain"], "index", str(1 << power))
@@ -23,6 +24,15 @@ def unreadable(valid):
     yield "file-without-date", dump(without(valid["archive-file"], "date"))
     yield "file-without-entry", dump(without(valid["archive-file"], "entry"))
     yield "missing-field", dump({name: value for name, value in valid["plain"].items() if name != "salt"})
+
+
+def nested_raw_values():
+    """A value with raw values in each other. A parser that reads them needs 126 levels more for each."""
+    value = "1"
+    for _ in range(60):
+        text = value.replace("\\", "\\u005c").replace('"', "\\u0022")
+        value = f'{"[" * 125}{{{RAW_VALUE}: "{text}"}}{"]" * 125}'
+    return value
 
 
 def ambiguous(valid):

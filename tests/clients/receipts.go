@@ -177,8 +177,8 @@ func verify(content []byte, trusted, witnesses []string) error {
 	} else if doc.Object != "statement" {
 		return errors.New("neither a receipt nor a statement")
 	}
-	if len(doc.Keys) == 0 {
-		return errors.New("no key")
+	if len(doc.Keys) == 0 || len(doc.Keys) > maxSignatures {
+		return errors.New("no key, or too many")
 	}
 	var text string
 	for _, key := range append(slices.Clone(doc.Keys), witnesses...) {
@@ -245,15 +245,16 @@ func fileEvidence(doc document, _ string, _ int64) ([]byte, error) {
 	if doc.Evidence != hex.EncodeToString(hash[:]) {
 		return nil, errors.New("the evidence is not the hash of the entry")
 	}
-	entry, err := fields(doc.Entry, map[uint64]any{2: uint64(0), 17: ""})
+	entry, err := fields(doc.Entry, map[uint64]any{2: uint64(0), 17: nil})
 	if err != nil {
 		return nil, err
 	}
-	if entry[17] == "" || entry[2].(uint64) >= (maxTime+1)*1000 {
+	content, isOfFile := entry[17].(string)
+	if !isOfFile || entry[2].(uint64) >= (maxTime+1)*1000 {
 		return nil, errors.New("the entry is not about a file, or after the year 9999")
 	}
 	known := map[uint64]any{1: "", 2: "", 3: uint64(0), 4: uint64(0), 5: uint64(0), 6: ""}
-	file, err := fields([]byte(entry[17].(string)), known)
+	file, err := fields([]byte(content), known)
 	if err != nil {
 		return nil, err
 	}
@@ -264,7 +265,7 @@ func fileEvidence(doc document, _ string, _ int64) ([]byte, error) {
 }
 
 // fields reads a protobuf message. Found has the known fields with their defaults: whole numbers, and texts or messages.
-// It refuses a known field of another type, and one that occurs twice.
+// It refuses a known field of another type, and one that occurs twice. A field with the default nil has any type.
 func fields(message []byte, found map[uint64]any) (map[uint64]any, error) {
 	cutOff, seen := errors.New("the entry is cut off"), map[uint64]bool{}
 	for len(message) > 0 {
@@ -295,7 +296,7 @@ func fields(message []byte, found map[uint64]any) (map[uint64]any, error) {
 		message = message[size:][length:]
 		field := tag / 8
 		known, isKnown := found[field]
-		if field < 1 || field >= 1<<29 || isKnown && (seen[field] || reflect.TypeOf(value) != reflect.TypeOf(known)) {
+		if field < 1 || field >= 1<<29 || isKnown && (seen[field] || known != nil && reflect.TypeOf(value) != reflect.TypeOf(known)) {
 			return nil, errors.New("a field twice, or of another type")
 		}
 		if isKnown {

@@ -42,6 +42,8 @@ pub(super) struct Search {
     pub(super) open: BTreeSet<Day>,
     /// The next tries of the days that failed.
     retries: BTreeMap<Day, Retry>,
+    /// True if the last try of a day found an import that runs.
+    is_importing: bool,
 }
 
 /// The next try of a day.
@@ -129,6 +131,7 @@ impl Archive {
         }
         let gauge = ARCHIVE_MISSING.at(dataset.name());
         gauge.set(value(search.open.len() as u64));
+        let was_importing = take(&mut search.is_importing);
         for day in missing {
             match self.build(dataset, day).await {
                 Ok(_) => {
@@ -136,9 +139,13 @@ impl Archive {
                     search.complete(day);
                     gauge.set(value(search.open.len() as u64));
                 }
-                // No day can be built before its end, and then all can.
+                // No day can be built until the import ends.
                 Err(error @ BuildError::Importing) => {
-                    tracing::warn!(%dataset, %day, %error, "no day of the archive is built, trying again");
+                    // An abandoned import never ends, so the line comes once a day instead of each minute.
+                    if !was_importing {
+                        tracing::warn!(%dataset, %day, %error, "no day of the archive is built, trying each minute");
+                    }
+                    search.is_importing = true;
                     break;
                 }
                 Err(error) => self.postpone(dataset, day, &error, search).await,

@@ -146,9 +146,9 @@ pub enum Invalid {
          of the checkpoint: one of the three was changed, or the hashes are those of another entry"
     )]
     Root,
-    /// The document has no keys.
-    #[error("the {0} lists no key")]
-    NoKeys(&'static str),
+    /// The document has no keys, or more than [`crate::MAX_SIGNATURES`].
+    #[error("the {0} lists no key, or more than 64 keys")]
+    KeyCount(&'static str),
     /// A listed key cannot be read.
     #[error("the listed key `{}` is not valid: {error}", .key.escape_debug())]
     Key {

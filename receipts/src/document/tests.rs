@@ -9,7 +9,7 @@ use crate::{
     evidence::{Evidence, EvidenceKind, ProfileEvidence, TokenEvidence, commitment},
     file_entry::FileEntry,
     growing_tree::GrowingTree,
-    note::{KeyKind, SigningKey, VerifierKey},
+    note::{KeyKind, MAX_SIGNATURES, SigningKey, VerifierKey},
     plan::ProofPlan,
     tlog_proof::TlogProof,
     tree::leaf_hash,
@@ -303,7 +303,8 @@ fn every_listed_key_must_be_one_that_signed() {
     };
     let key = log_key().to_string();
     let other = SigningKey::from_seed(&[3; 32]);
-    assert_eq!(with(&[]), Invalid::NoKeys("receipt"));
+    assert_eq!(with(&[]), Invalid::KeyCount("receipt"));
+    assert_eq!(with(&vec![key.clone(); MAX_SIGNATURES + 1]), Invalid::KeyCount("receipt"));
     let unsigned = other.verifier(ORIGIN, KeyKind::Log).to_string();
     assert_eq!(with(&[key.clone(), unsigned.clone()]), Invalid::Unsigned { signed: "checkpoint", key: unsigned });
     assert!(matches!(with(&[key.replace("live", "lave")]), Invalid::Key { .. }));

@@ -11,7 +11,7 @@ use crate::{
     checkpoint::Checkpoint,
     evidence::{Evidence, SALT_BYTES, commitment},
     file_entry::FileEntry,
-    note::{KeyKind, Note, NoteError, VerifierKey},
+    note::{KeyKind, MAX_SIGNATURES, Note, NoteError, VerifierKey},
     proof::root_of_inclusion,
     tlog_proof::TlogProof,
     tree::leaf_hash,
@@ -124,12 +124,16 @@ impl FileReceipt {
             return Err(Invalid::EntryHash);
         }
         let file = FileEntry::read(&stored).ok_or(Invalid::Entry)?;
-        let receipt = file_name(&self.date, &self.kind, &self.sha256);
-        let own = file_name(&file.date, &file.kind, &file.sha256);
+        // Not the names for errors, which are the same for some different files.
+        let is_same = (&self.date, &self.kind, &self.sha256) == (&file.date, &file.kind, &file.sha256);
+        let subject_fault = (!is_same).then(|| Invalid::File {
+            receipt: file_name(&self.date, &self.kind, &self.sha256),
+            entry: file_name(&file.date, &file.kind, &file.sha256),
+        });
         let entry = ProvenEntry {
             evidence: &hash,
             place: None,
-            subject_fault: (receipt != own).then_some(Invalid::File { receipt, entry: own }),
+            subject_fault,
             salt: &self.salt,
             index: self.index,
             proof: &self.proof,
@@ -260,8 +264,9 @@ impl<'a> SignedCheckpoint<'a> {
         trusted: &[VerifierKey],
         document: &'static str,
     ) -> Result<(Vec<VerifierKey>, bool), Invalid> {
-        if listed.is_empty() {
-            return Err(Invalid::NoKeys(document));
+        // The number of signature checks grows with the number of keys.
+        if listed.is_empty() || listed.len() > MAX_SIGNATURES {
+            return Err(Invalid::KeyCount(document));
         }
         let mut keys = Vec::new();
         for text in listed {

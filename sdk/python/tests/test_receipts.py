@@ -82,7 +82,7 @@ class Receipts(unittest.TestCase):
                 receipts.verify(content)
             self.assertEqual(caught.exception.reason, "unreadable")
 
-    def test_a_malformed_key_is_an_error_of_its_own(self) -> None:
+    def test_a_given_key_that_is_malformed_is_refused_with_the_reason_key(self) -> None:
         content = (VECTORS / "valid/plain.json").read_bytes()
         key = INDEX["keys"]["log"]
         for keys in ({"trusted": [key, "no key"]}, {"trusted": [key[:-1]]}, {"witnesses": ["no key"]}):

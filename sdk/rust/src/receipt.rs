@@ -51,7 +51,7 @@ fn word(invalid: &Invalid) -> &'static str {
         Invalid::Beyond { .. } => "beyond",
         Invalid::Length { .. } => "length",
         Invalid::Root => "root",
-        Invalid::NoKeys(_) => "keys",
+        Invalid::KeyCount(_) => "keys",
         Invalid::Key { .. } | Invalid::KeyOfOther { .. } | Invalid::KeyKind(_) => "key",
         Invalid::Unsigned { .. } => "unsigned",
         Invalid::Signature { .. } => "signature",

@@ -7,7 +7,7 @@ export const SIGNATURE = 1;
 export const COSIGNATURE = 4;
 const HASH_BYTES = 32;
 const SIGNATURE_BYTES = 64;
-const MAX_SIGNATURES = 64;
+export const MAX_SIGNATURES = 64;
 /** The last second of the year 9999. Many languages have no later time. */
 const MAX_TIME = 253_402_300_799;
 const KEY = /^([^+\p{White_Space}\p{Cc}]+)\+([0-9a-f]{8})\+([A-Za-z0-9+/=]+)$/u;

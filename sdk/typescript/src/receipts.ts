@@ -8,6 +8,7 @@ import {
   COSIGNATURE,
   decode,
   type Key,
+  MAX_SIGNATURES,
   readCheckpoint,
   readKey,
   readNote,
@@ -206,8 +207,9 @@ async function fileEvidence({ entry, evidence }: ArchiveReceipt): Promise<Uint8A
 /** Checks that all parts of a receipt are about one entry. */
 function checkParts(receipt: Exclude<Document, Statement>, index: number, dataset: string): void {
   if (receipt.entry !== undefined) {
-    const named = namedFile(decode(receipt.entry, "entry", "entry")).join(" ");
-    const isSame = named === [receipt.date, receipt.kind, receipt.sha256].join(" ");
+    const named = [receipt.date, receipt.kind, receipt.sha256];
+    const own = namedFile(decode(receipt.entry, "entry", "entry"));
+    const isSame = own.every((text, at) => text === named[at]);
     demand(isSame, "file", "the entry is about another archive file");
   } else {
     const isSame = receipt.evidence["thesis_id"] === receipt.thesis_id;
@@ -222,7 +224,9 @@ function checkParts(receipt: Exclude<Document, Statement>, index: number, datase
 
 /** The keys that the document lists: each must be one of its log, and have signed the checkpoint. */
 async function listedKeys(document: Document, checkpoint: Checkpoint): Promise<Key[]> {
-  demand(document.keys.length > 0, "keys", "the document lists no key");
+  // The number of signature checks grows with the number of keys.
+  const isBounded = document.keys.length > 0 && document.keys.length <= MAX_SIGNATURES;
+  demand(isBounded, "keys", `the document lists no key, or more than ${MAX_SIGNATURES} keys`);
   const keys: Key[] = [];
   for (const text of document.keys) {
     const key = await readKey(text);

@@ -74,7 +74,7 @@ test("a document has one MiB at most", async () => {
   }
 });
 
-test("a malformed key is an error of its own", async () => {
+test("a given key that is malformed is refused with the reason `key`", async () => {
   const { log = "" } = VECTORS.keys;
   for (const keys of [{ trusted: [log, "no key"] }, { trusted: [log.slice(0, -1)] }, { witnesses: ["no key"] }]) {
     await assert.rejects(verifyReceipt(textOf("valid/plain.json"), keys), { reason: "key" });

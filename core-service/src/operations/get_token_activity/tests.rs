@@ -163,7 +163,7 @@ async fn a_post_at_another_core_makes_only_the_hours_of_its_time_old() {
     post(&writer, 9).await;
     assert_eq!(count(NOON + 1_900).await, (9, [2, 0]));
     assert_eq!(count(NOON + 1_900).await, (9, [0, 0]));
-    // So many entries are not applied. The totals of the token show that none of them is about it.
+    // The cache does not apply that many entries at once. The totals of the token show that none of them is about it.
     for number in 10..30 {
         post_on(&writer, ("mars", "0xB2"), number).await;
     }

@@ -79,9 +79,10 @@ struct CachedPart {
     position: u64,
     /// The epoch of the rows. Rows of an earlier one count as not cached.
     epoch: u64,
-    /// False until a row or partition of the epoch is cached, or a request reads past blocks.
-    has_rows: bool,
-    /// The blocks that entries changed are noted for all entries between here and the position.
+    /// False until a row or partition of the epoch is cached, or a request reads past blocks. Until then entries are
+    /// not read.
+    applies_entries: bool,
+    /// Changed blocks are noted for the entries after this one, up to the position.
     noted_after: u64,
 }
 
@@ -182,7 +183,7 @@ impl FollowedLogs {
                 rows: Arc::clone(&self.rows),
                 past: Arc::clone(&self.past),
                 store: self.store.clone(),
-                cached: Mutex::new(CachedPart { position: 0, epoch, has_rows: false, noted_after: 0 }),
+                cached: Mutex::new(CachedPart { position: 0, epoch, applies_entries: false, noted_after: 0 }),
             })
         };
         let Ok(log) = self.logs.get_or_insert_with(dataset, || Ok::<_, Infallible>(new()));
@@ -216,8 +217,8 @@ impl FollowedLogs {
     /// position are not noted and may have changed any block.
     pub(super) async fn note_past_blocks(&self, dataset: &Dataset, projected: u64) -> u64 {
         let log = self.log(dataset);
-        // Without rows, entries would not be read, and each block would be uncertain.
-        log.cached.lock().has_rows = true;
+        // If no entry were read, each block would be uncertain.
+        log.cached.lock().applies_entries = true;
         log.advance(projected).await;
         log.cached.lock().noted_after
     }
@@ -226,7 +227,7 @@ impl FollowedLogs {
     pub(super) fn put_read<M: CachedRow>(&self, at: &FollowedPosition, id: &str, version: i64, row: &Arc<M>) {
         let mut cached = at.log.cached.lock();
         if at.position > 0 && cached.position == at.position {
-            cached.has_rows = true;
+            cached.applies_entries = true;
             self.rows.put(&at.log.dataset, cached.epoch, id, version, row);
         }
     }
@@ -243,7 +244,7 @@ impl FollowedLogs {
                     return;
                 }
                 if cached.position == position {
-                    cached.has_rows = true;
+                    cached.applies_entries = true;
                     return self.rows.partitions.put(scan, partition);
                 }
                 cached.position
@@ -301,14 +302,14 @@ impl FollowedView {
 impl FollowedLog {
     /// Moves the position to one that the projection has reached.
     async fn advance(&self, projected: u64) {
-        let (known, has_rows) = {
+        let (known, applies_entries) = {
             let cached = self.cached.lock();
-            (cached.position, cached.has_rows)
+            (cached.position, cached.applies_entries)
         };
         if projected <= known {
             return;
         }
-        let changes = if has_rows && projected - known <= MAX_APPLIED {
+        let changes = if applies_entries && projected - known <= MAX_APPLIED {
             // Without the entries the rows are read again, which may succeed.
             self.changes_between(known, projected).await.unwrap_or_default()
         } else {
@@ -325,7 +326,7 @@ impl FollowedLog {
                 changes.iter().for_each(|change| self.rows.put_change(&self.dataset, cached.epoch, change));
             }
             None => {
-                (cached.epoch, cached.has_rows) = (self.rows.new_epoch(), false);
+                (cached.epoch, cached.applies_entries) = (self.rows.new_epoch(), false);
                 cached.noted_after = projected;
             }
         }

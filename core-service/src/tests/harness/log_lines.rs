@@ -4,7 +4,8 @@ use std::{fmt, sync::Arc};
 
 use parking_lot::Mutex;
 use tracing::{
-    Event, Id, Level, Metadata, Subscriber,
+    Dispatch, Event, Id, Level, Metadata, Subscriber,
+    dispatcher::{self, DefaultGuard},
     field::{Field, Visit},
     span::{Attributes, Record},
 };
@@ -21,10 +22,25 @@ impl LogLines {
         Self { level, text: Arc::default() }
     }
 
+    /// Keeps the lines that this thread logs, until the guard is dropped.
+    pub(crate) fn listen(&self) -> ListenGuard {
+        // With a single listener in the process, the thread that is the first to log a line decides whether anybody
+        // wants it, and a thread of another test has no listener. With two of them, both are considered.
+        let dispatches = [(); 2].map(|()| Dispatch::new(self.clone()));
+        ListenGuard { _default: dispatcher::set_default(&dispatches[0]), _dispatches: dispatches }
+    }
+
     /// The fields so far, such as `day=2026-01-31 `, a line for each event.
     pub(crate) fn text(&self) -> String {
         self.text.lock().clone()
     }
+}
+
+/// Ends [`LogLines::listen`].
+#[must_use]
+pub(crate) struct ListenGuard {
+    _default: DefaultGuard,
+    _dispatches: [Dispatch; 2],
 }
 
 impl Visit for LogLines {

@@ -246,7 +246,9 @@ def _check_parts(raw: Mapping[str, Any], kind: str, index: int, dataset: str) ->
 
 def _listed_keys(raw: Mapping[str, Any], checkpoint: Checkpoint) -> list[Key]:
     """The keys that the document lists: each must be one of its log, and have signed the checkpoint."""
-    demand(len(raw["keys"]) > 0, "keys", "the document lists no key")
+    # The number of signature checks grows with the number of keys.
+    is_bounded = 0 < len(raw["keys"]) <= _notes.MAX_SIGNATURES
+    demand(is_bounded, "keys", f"the document lists no key, or more than {_notes.MAX_SIGNATURES} keys")
     keys = []
     for text in raw["keys"]:
         key = read_key(text)
