@@ -52,8 +52,10 @@ fn files_are_judged_as_the_vectors_say() {
         );
         let is_sentence = !text(&report, "message").contains('\n');
         assert!(is_sentence && report["caution"].is_string() == (expected == 0), "{report}");
-        let document: Value = fs::read_to_string(path_of(file)).unwrap().parse().unwrap_or_default();
-        if expected == 0 && text(&document, "object") == "receipt" {
+        // What cannot be read may be made to exhaust the stack of a JSON parser.
+        let is_valid = expected == 0;
+        let document = if is_valid { json(&fs::read_to_string(path_of(file)).unwrap()) } else { Value::Null };
+        if is_valid && text(&document, "object") == "receipt" {
             let of_file = ["date", "kind", "sha256"].map(|name| (name, document[name].clone()));
             let is_of_file = document.get("entry").is_some();
             let content = if is_of_file { Value::from_iter(of_file) } else { document["evidence"].clone() };
