@@ -15,6 +15,7 @@ mod stream;
 #[cfg(test)]
 mod tests;
 mod time;
+pub mod untrusted;
 mod webhook;
 
 use utoipa::openapi::{Object, ObjectBuilder, Type};

@@ -10,6 +10,7 @@ mod tests;
 use std::iter::once;
 
 use serde_json::Value;
+use thesis_proto::json::untrusted;
 
 use self::fields::{Fields, address, chain, handle, id, symbol};
 pub use self::{
@@ -35,7 +36,7 @@ const TOKEN_NAMES: [(&str, &str); 4] = [
 ];
 
 pub fn json(bytes: &[u8]) -> Result<Value, Refusal> {
-    serde_json::from_slice(bytes).map_err(|_| Refusal::Malformed)
+    untrusted::read(bytes).map_err(|_| Refusal::Malformed)
 }
 
 pub fn profile(value: &Value, now_ms: i64) -> Result<ObservedProfile, Refusal> {

@@ -1,8 +1,8 @@
 //! Keeps a form that was not accepted because the session had ended, or because the change needs a confirmation first.
 //!
 //! The browser keeps the form in a cookie for 15 minutes. After the sign-in or confirmation, a page shows it filled in,
-//! with a button that sends it. Passwords, codes and the headers of a webhook are not kept; the page asks for the
-//! headers again. A form that is too long for a cookie is lost.
+//! with a button that sends it. Passwords, codes, proofs of a passkey and the headers of a webhook are not kept; the
+//! page asks for the headers again. A form that is too long for a cookie is lost.
 
 use axum::response::Response;
 use http::{Method, header::SET_COOKIE};
@@ -24,7 +24,17 @@ const SECONDS: u32 = 900;
 /// Maximum length of a kept form, in bytes: the cookie also carries the user and the path.
 const MAX_BODY: usize = 3_000;
 /// Form fields that are never kept.
-pub(super) const SECRET: [&str; 5] = ["csrf", "password", "current_password", "code", "recovery_code"];
+pub(super) const SECRET: [&str; 9] = [
+    "csrf",
+    "password",
+    "current_password",
+    "code",
+    "recovery_code",
+    "credential_id",
+    "client_data",
+    "authenticator_data",
+    "signature",
+];
 
 /// The headers of a webhook have values of the customer that no page shows.
 pub(crate) const HEADERS: &str = "headers";

@@ -34,8 +34,6 @@ const MAX_FORM: u64 = 512 * 1024;
 const PURPOSE: &[u8] = b"refused form";
 /// The token that every form has.
 const CSRF: &str = "csrf";
-/// The fields with which a passkey proves itself to one challenge.
-const PROOF: [&str; 4] = ["credential_id", "client_data", "authenticator_data", "signature"];
 
 /// A form without its secrets, and the error by which core refused it.
 #[derive(Serialize, Deserialize)]
@@ -119,7 +117,7 @@ fn cookie(visit: &Visit, body: &[u8]) -> Option<HeaderValue> {
 
 /// True for a field whose value no page shows again.
 fn is_never_shown(name: &str) -> bool {
-    name == kept::HEADERS || PROOF.contains(&name) || kept::SECRET.contains(&name)
+    name == kept::HEADERS || kept::SECRET.contains(&name)
 }
 
 /// The form that the visitor's cookie has for this path: its body, and the visit in which its handler renders the page.

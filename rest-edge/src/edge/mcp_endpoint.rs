@@ -23,6 +23,7 @@ use rmcp::{
 };
 use thesis_proto::{
     error::{ApiError, ErrorCode},
+    json::untrusted,
     metadata,
 };
 use tokio::{
@@ -125,9 +126,9 @@ impl Edge {
         }
         let body = self.bodies.read(body, MAX_BODY, MAX_DISCARDED).await.map_err(body_error)?;
         // `rmcp` reads the body in the same way, but answers 415 as if its media type were wrong.
-        if serde_json::from_slice::<ClientJsonRpcMessage>(&body).is_err() {
-            let message =
-                "the body is not one message of JSON-RPC 2.0: a JSON object in UTF-8, whose `params` are an object";
+        if untrusted::read::<ClientJsonRpcMessage>(&body).is_err() {
+            let message = "the body is not one message of JSON-RPC 2.0: a JSON object in UTF-8 with `jsonrpc` \"2.0\" and a \
+                           `method`, `result` or `error`, whose `params` are an object";
             return Err(ApiError::new(ErrorCode::InvalidRequest, message).into());
         }
         let headers = head.headers.clone();

@@ -14,6 +14,7 @@ use serde::{
 use serde_json::{Map, Value};
 use thesis_proto::{
     error::{ErrorCode, FieldError},
+    json::untrusted,
     names,
     time::parse_iso8601,
     v1,
@@ -41,6 +42,9 @@ impl JsonBody {
                 "the body's Content-Type is not JSON; send it as Content-Type: application/json",
             ));
         }
+        if untrusted::check(body).is_err_and(|error| error.is_data()) {
+            return Err(Failure::shape(ErrorCode::InvalidRequest, "the body has a field with a reserved name"));
+        }
         match serde_json::from_slice(body) {
             Ok(ObjectMembers(members)) => members.into_iter().for_each(|(name, value)| read.add(name, value)),
             Err(error) if error.is_data() => {
@@ -58,7 +62,7 @@ impl JsonBody {
 
     /// Reads a JSON object; none if the text is no object.
     pub(crate) fn object(params: &'static [Param], text: &[u8]) -> Option<Self> {
-        let ObjectMembers(members) = serde_json::from_slice(text).ok()?;
+        let ObjectMembers(members) = untrusted::read(text).ok()?;
         let mut read = Self { params, fields: Map::new(), errors: FieldErrors::default() };
         members.into_iter().for_each(|(name, value)| read.add(name, value));
         Some(read)
@@ -314,6 +318,15 @@ mod tests {
         params[2..4].sort();
         assert_eq!(params, ["url", "events", "filters.token", "filters.y", "description", "x"]);
         assert_eq!(bad_fields(r#"{"events": [1], "filters": {"chain": [null]}}"#), ["events", "filters.chain"]);
+    }
+
+    #[test]
+    fn values_that_would_exhaust_the_stack_are_refused() {
+        let nested = include_str!("../../../docs/receipts/unreadable/raw-values-in-each-other.json");
+        let refusal = read("application/json", nested).err().unwrap();
+        assert!(format!("{refusal:?}").contains("reserved name"), "{refusal:?}");
+        assert!(JsonBody::object(PARAMS, nested.as_bytes()).is_none());
+        assert!(read("application/json", r#"{"url":{"$serde_json::private::RawValue":"\"a\""}}"#).is_err());
     }
 
     #[test]

@@ -220,7 +220,7 @@ async fn an_array_or_object_in_place_of_a_text_is_refused_by_name() {
 #[tokio::test]
 async fn a_message_that_does_not_fit_the_protocol_is_refused_with_the_cause() {
     let edge = start(&FakeCore::plain());
-    let bodies: [&'static [u8]; 10] = [
+    let bodies: [&'static [u8]; 11] = [
         b"",
         b"{",
         b"7",
@@ -231,6 +231,7 @@ async fn a_message_that_does_not_fit_the_protocol_is_refused_with_the_cause() {
         br#"{"jsonrpc":"1.0","id":1,"method":"ping"}"#,
         b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\xff\"}",
         b"{\"jsonrpc\":\"2.0\",\"id\":1,\"method\":\"ping\",\"params\":{\"a\":\"\xff\"}}",
+        br#"{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":{"$serde_json::private::RawValue":"1"}}}"#,
     ];
     for body in bodies {
         let request = Request::post("/mcp").header("host", "edge.test").header(KEY.0, KEY.1);

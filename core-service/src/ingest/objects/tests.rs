@@ -122,6 +122,12 @@ fn time(ms: i64) -> Value {
 }
 
 #[test]
+fn values_that_would_exhaust_the_stack_are_refused() {
+    let nested = include_str!("../../../../docs/receipts/unreadable/raw-values-in-each-other.json");
+    assert!(matches!(json(nested.as_bytes()), Err(Refusal::Malformed)));
+}
+
+#[test]
 fn a_whole_thesis_is_read_and_nothing_else() {
     let observations = thesis(&whole(), NOW).unwrap();
     let expected = Observation {

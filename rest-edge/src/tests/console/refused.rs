@@ -136,7 +136,7 @@ async fn a_kept_form_has_no_values_of_headers() {
     let session = format!("session={SESSION}");
     let (_, _, page) = get(&edge, "/console/account", &session).await;
     has_ended.store(true, Ordering::Relaxed);
-    let body = format!("csrf={}&url=https%3A%2F%2Fa.test&headers=X-Key%3A+4711", csrf(&page));
+    let body = format!("csrf={}&url=https%3A%2F%2Fa.test&headers=X-Key%3A+4711&signature=4711", csrf(&page));
     let (_, headers, _) = ask(&edge, post("/console/projects/prj_1/test/webhooks", &session, &body)).await;
     let kept = cookie(&headers);
     assert!(kept.starts_with("kept=usr_1.") && !kept.contains("4711"), "{kept}");
