@@ -36,8 +36,6 @@ const MAX_BYTES: f64 = 80.0 * 1024.0;
 const MAX_DOCUMENTATION_BYTES: f64 = 100.0 * 1024.0;
 /// Time in which the request log must show a request.
 const LOG_TIMEOUT: Duration = Duration::from_secs(10);
-/// The e-mail of the member.
-const EMAIL: &str = "member@people.example";
 /// Pages of the console that need no session.
 const VISITORS: [(&str, &str); 3] =
     [("sign-in", "/console/sign-in"), ("sign-up", "/console/sign-up"), ("forgotten password", "/console/forgot")];
@@ -71,7 +69,7 @@ struct Member {
 }
 
 /// Invites somebody to the organization of the benchmark's project; gives the organization, the project and the link.
-async fn invite(setup: &Setup) -> Result<(String, String, String), Failure> {
+async fn invite(setup: &Setup, email: &str) -> Result<(String, String, String), Failure> {
     let core = load::core(setup.open().await?, setup.search_dir()).await?;
     let project = load::project(&core)?;
     let now_ms = SystemClock.now_ms();
@@ -84,7 +82,7 @@ async fn invite(setup: &Setup) -> Result<(String, String, String), Failure> {
     };
     let request = v1::CreateInvitationRequest {
         organization_id: project.organization_id.clone(),
-        email: EMAIL.to_owned(),
+        email: email.to_owned(),
         role: Role::Owner.into(),
     };
     let made = create_invitation(&core, &person, &request).await?;
@@ -93,15 +91,19 @@ async fn invite(setup: &Setup) -> Result<(String, String, String), Failure> {
 }
 
 /// Accepts an invitation and makes the new member an administrator.
-async fn join(service: &Service, (organization, project, link): (String, String, String)) -> Result<Member, Failure> {
+async fn join(
+    service: &Service,
+    email: &str,
+    (organization, project, link): (String, String, String),
+) -> Result<Member, Failure> {
     let token = link.rsplit('/').next().unwrap_or_default().to_owned();
     let password = Some("the password of the benchmark".to_owned());
     let request = v1::AcceptInvitationRequest { token, email: None, password, user_agent: None };
     let accepted = calls::accounts(service).await?.accept_invitation(request).await?.into_inner();
     let session = accepted.session.ok_or("a member has no session")?;
     let mut operator = calls::operator(service).await?;
-    operator.confirm_user(v1::ConfirmUserRequest { email: EMAIL.to_owned() }).await?;
-    let request = v1::SetAdministratorRequest { email: EMAIL.to_owned(), administrator: true };
+    operator.confirm_user(v1::ConfirmUserRequest { email: email.to_owned() }).await?;
+    let request = v1::SetAdministratorRequest { email: email.to_owned(), administrator: true };
     operator.set_administrator(request).await?;
     Ok(Member { organization, project, user: session.user.unwrap_or_default().id, session: session.token })
 }
@@ -224,8 +226,9 @@ async fn paths(connection: &mut Connection, member: &Member) -> Result<Vec<(&'st
     let listed = connection.ask_ok(&get("/v1/events?limit=1", &test_key())).await?;
     let listed: serde_json::Value = serde_json::from_slice(listed.body)?;
     let event = listed["data"][0]["id"].as_str().ok_or("there is no event")?.to_owned();
-    let key = find(connection, member, &format!("/console/projects/{}", member.project), "key_").await?;
-    let mut all = access(member, &key);
+    let link = find(connection, member, &format!("/console/projects/{}", member.project), "/keys/").await?;
+    let key = link.split('/').nth(2).ok_or("the project has no key")?;
+    let mut all = access(member, key);
     all.extend(data(&member.project, &event));
     all.extend(created(connection, member).await?);
     Ok(all)
@@ -235,10 +238,12 @@ async fn measure(options: &Options, setup: &Setup) -> Result<(), Failure> {
     if !setup.is_loaded() {
         load::run(options, setup).await?;
     }
-    let invited = invite(setup).await?;
+    // The same theses serve several runs.
+    let email = format!("member-{}@people.example", SystemClock.now_ms());
+    let invited = invite(setup, &email).await?;
     let service = Service::start(setup).await?;
     service.indexed().await?;
-    let member = join(&service, invited).await?;
+    let member = join(&service, &email, invited).await?;
     let mut connection = Connection::open(service.address("http")?).await?;
     println!("\nPages of the console, {TIMES} times each, one after the other; {setup}");
     row(&["", "p50 ms", "p99 ms", "aim", "bytes", "aim"]);
