@@ -238,7 +238,7 @@ async fn measure(options: &Options, setup: &Setup) -> Result<(), Failure> {
     if !setup.is_loaded() {
         load::run(options, setup).await?;
     }
-    // The same theses serve several runs.
+    // Several runs use the same theses, and each of them adds a member.
     let email = format!("member-{}@people.example", SystemClock.now_ms());
     let invited = invite(setup, &email).await?;
     let service = Service::start(setup).await?;

@@ -1,5 +1,7 @@
 //! Days that cannot be read or built.
 
+use std::path::PathBuf;
+
 use tracing::Level;
 
 use super::*;
@@ -18,15 +20,21 @@ async fn count_failures(world: &World, search: &mut Search, log: &LogLines, day:
     lines_about(log.text()) - before
 }
 
+/// Puts a file where the folder of a day should be, and returns its path.
+fn block(world: &World, day: Day) -> PathBuf {
+    let folder = world.folder.path().join("live");
+    fs::create_dir(&folder).unwrap();
+    let blocked = folder.join(day.to_string());
+    fs::write(&blocked, "").unwrap();
+    blocked
+}
+
 #[tokio::test]
 async fn a_day_that_cannot_be_built_holds_up_no_newer_one_and_is_tried_less_and_less_often() {
     let clock = ManualClock::new();
     let mut world = World::start(memory(&clock), &clock).await;
     let (first, second) = two_days(&mut world).await;
-    // A file stands where the folder of the first day should be.
-    let blocked = world.folder.path().join("live").join(first.to_string());
-    fs::create_dir(world.folder.path().join("live")).unwrap();
-    fs::write(&blocked, "").unwrap();
+    let blocked = block(&world, first);
     let (mut search, log) = (Search::default(), LogLines::at(Level::WARN));
     let logging = log.listen();
     assert_eq!(count_failures(&world, &mut search, &log, first).await, 1);
@@ -63,9 +71,7 @@ async fn a_postponed_day_that_an_operator_builds_is_noticed_at_the_next_search()
     let clock = ManualClock::new();
     let mut world = World::start(memory(&clock), &clock).await;
     let (first, _) = two_days(&mut world).await;
-    let blocked = world.folder.path().join("live").join(first.to_string());
-    fs::create_dir(world.folder.path().join("live")).unwrap();
-    fs::write(&blocked, "").unwrap();
+    let blocked = block(&world, first);
     let mut search = Search::default();
     for minutes in [1, 2, 4, 8] {
         world.archive().build_missing(&LIVE, &mut search).await.unwrap();

@@ -8,7 +8,7 @@ use super::*;
 
 const NEW: &str = "/console/organizations/new";
 
-/// A core whose user has so many organizations that no cookie can carry a page. It refuses to create another.
+/// A core whose user has more organizations than fit into a cookie. It refuses to create another one.
 fn full_core() -> Arc<FakeCore> {
     FakeCore::new(|operation, message| match operation {
         "AccountService/CreateOrganization" => {
